@@ -1,0 +1,38 @@
+# make demo: install and show the library on a built-in network. make test: install what tests need and run them all.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
+
+.PHONY: demo test check format bench clean
+
+demo: $(STAMP)
+	$(BIN)/ldfm demo --output demo
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+check: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(STAMP)
+	$(BIN)/ldfm bench kernels
+
+# Numba's cache looks at the time stamp of a kernel's own file only, not at those of the kernels it calls
+clean:
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'ldfm needs Python 3.11 or newer; try: make PYTHON=python3.12 ...')"
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --editable ".[plots]" --group dev
+	rm -f $(VENV)/installed-*
+	touch $(STAMP)

@@ -1,0 +1,1 @@
+"""Benchmarks: run, store with provenance, render from what is stored."""

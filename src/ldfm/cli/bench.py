@@ -1,0 +1,24 @@
+"""``ldfm bench``: run benchmarks, store their results, render tables and plots from what is stored."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(help="Run benchmarks; results are stored with where they came from.", no_args_is_help=True)
+
+
+@app.command(epilog="Example: ldfm bench kernels --sizes 20,37,76")
+def kernels(
+    sizes: Annotated[str, typer.Option(help="Numbers of variables, comma-separated.")] = "8,20,37,56,76",
+    graphs: Annotated[int, typer.Option(help="Arc matrices a size.")] = 1000,
+    rounds: Annotated[int, typer.Option(help="Times each peer is run; they take turns.")] = 15,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results, table and plot.")] = Path(
+        "benchmarks/results"
+    ),
+) -> None:
+    """Time forest sums with arc marginals beside NumPy, torch and others, and expected counts on two threads."""
+    from ldfm.bench.kernels import render, run
+
+    result = run([int(part) for part in sizes.split(",")], graphs, rounds)
+    print(render(result, output))

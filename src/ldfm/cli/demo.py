@@ -1,0 +1,46 @@
+"""The demo: what a model can do, on data of a small medical network."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from ldfm.networks import load
+
+ROWS = 5000
+EVIDENCE = {"smoke": "yes", "xray": "yes"}
+
+
+def run_demo(folder: Path) -> None:
+    """Fit, ask, draw; write the model and the picture into `folder`."""
+    from ldfm import LDFM, ModifiedDirichlet
+
+    console = Console(highlight=False)
+    folder.mkdir(parents=True, exist_ok=True)
+    network = load("asia")
+    data = network.sample(ROWS, seed=0)
+    console.print(f"[bold]1.[/] {ROWS} rows drawn from the network 'asia': {', '.join(network.variables)}")
+
+    model = LDFM(prior=ModifiedDirichlet(alpha=0.0, floor=1e-4), random_state=0).fit(data)
+    last = model.history_.steps[-1]
+    console.print(f"[bold]2.[/] fitted an LDFM-S by EM: {last.iteration} iterations in {last.seconds:.1f} s")
+
+    question = {name: [EVIDENCE.get(name)] for name in network.variables}
+    answer = model.marginals(question)
+    given = ", ".join(f"{name} = {value}" for name, value in EVIDENCE.items())
+    console.print(f"[bold]3.[/] posteriors given {given} (exact, all completions summed):")
+    for column in model.schema_.columns:
+        if column.name not in EVIDENCE:
+            shares = answer.probabilities[column.name][0]
+            text = "  ".join(f"{value} {share:.3f}" for value, share in zip(column.values, shares, strict=True))
+            console.print(f"     {column.name:8} {text}")
+
+    completed = model.most_probable(question)
+    picture = folder / "forest.png"
+    model.plot_forest(completed).figure.savefig(picture, dpi=150)
+    model.save(folder / "asia.ldfm")
+    console.print(f"[bold]4.[/] the dependency forest of the most probable such patient: {picture}")
+    console.print(f"   the model: {folder / 'asia.ldfm'}")
+    console.print(
+        f"\nNext: [bold]ldfm info {folder / 'asia.ldfm'}[/], [bold]ldfm fit YOUR.csv -o MODEL[/], or in Python: "
+        f"[bold]from ldfm import LDFM; LDFM().fit(frame)[/]"
+    )

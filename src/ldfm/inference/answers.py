@@ -1,0 +1,120 @@
+"""What queries give back: values with their errors."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+
+from ldfm.tables import Schema
+from ldfm.types import Booleans, Floats, Integers
+
+Method = Literal["auto", "exact"]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and how sure it is.
+
+    Attributes
+    ----------
+    value
+        The number.
+    standard_error
+        0 where it is exact.
+    exact
+        Whether it was computed by enumeration.
+    """
+
+    value: float
+    standard_error: float
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Diagnostics:
+    """How an answer was found.
+
+    Attributes
+    ----------
+    method
+        The method used.
+    exact
+        Whether all numbers are exact but for rounding.
+    states
+        (rows,): joint states of the unknown cells that were summed.
+    """
+
+    method: str
+    exact: bool
+    states: Integers
+
+
+@dataclass(frozen=True)
+class QueryResult:
+    """Log-likelihoods of query cells given evidence cells, one entry a row, in nats.
+
+    Attributes
+    ----------
+    joint
+        log p(query | evidence) (CLL).
+    marginal
+        Sum over query cells of log p(cell | evidence) (CMLL).
+    joint_se, marginal_se
+        Standard errors.
+    n_query
+        Number of query cells.
+    diagnostics
+        How it was found.
+    """
+
+    joint: Floats
+    marginal: Floats
+    joint_se: Floats
+    marginal_se: Floats
+    n_query: Integers
+    diagnostics: Diagnostics
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Posterior of every unknown cell given the known cells of its row.
+
+    Attributes
+    ----------
+    probabilities
+        For each column (rows, values): the posterior of an unknown cell, 0 and 1 for a known one.
+    standard_errors
+        The same shape.
+    unknown
+        (rows, n): which cells were unknown.
+    diagnostics
+        How it was found.
+    """
+
+    probabilities: dict[str, Floats]
+    standard_errors: dict[str, Floats]
+    unknown: Booleans
+    diagnostics: Diagnostics
+    _schema: Schema = field(repr=False)
+    _backend: Any = field(repr=False, default=None)
+
+    @property
+    def table(self) -> Any:
+        """Long table (row, variable, value, probability, standard_error) of the unknown cells.
+
+        A frame of the library the question came in, else a mapping of columns. Values are text where columns differ in type.
+        """
+        one_type = len({column.type_name for column in self._schema.columns}) == 1
+        parts: dict[str, list[Any]] = {k: [] for k in ("row", "variable", "value", "probability", "standard_error")}
+        rows, places = np.nonzero(self.unknown)
+        for row, place in zip(rows.tolist(), places.tolist(), strict=True):
+            column = self._schema.columns[place]
+            parts["row"] += [row] * len(column.values)
+            parts["variable"] += [column.name] * len(column.values)
+            parts["value"] += list(column.values) if one_type else [str(value) for value in column.values]
+            parts["probability"] += self.probabilities[column.name][row].tolist()
+            parts["standard_error"] += self.standard_errors[column.name][row].tolist()
+        if self._backend is None:
+            return {name: np.array(cells) for name, cells in parts.items()}
+        return nw.from_dict(parts, backend=self._backend).to_native()

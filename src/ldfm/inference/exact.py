@@ -1,0 +1,152 @@
+"""Exact answers by summing over all states of the unknown cells: the reference for every sampler."""
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ldfm.forests import log_sums
+from ldfm.tables import MISSING
+from ldfm.types import Booleans, Codes, Floats, Integers
+from ldfm.weights import ArcWeights
+
+MAX_STATES = 1 << 18  # sachs, 3^11 states, is within
+_STATES_AT_ONCE = 1 << 14
+
+
+class TooManyStatesError(ValueError):
+    """The unknown cells of a row have more joint states than can be enumerated."""
+
+
+class ImpossibleEvidenceError(ValueError):
+    """The known cells of a row have probability zero, so nothing can be said given them."""
+
+
+def count_states(weights: ArcWeights, unknown: Booleans) -> int:
+    """Give the number of joint states of the unknown variables of a row."""
+    return prod(k for k, free in zip(weights.cardinalities, unknown, strict=True) if free)
+
+
+class ExactTables:
+    """Log probabilities, up to the partition, of all completions of rows, as arrays with one axis an unknown variable.
+
+    Where the whole joint table is small enough and rows ask for more than it holds, it is computed once and sliced.
+
+    Parameters
+    ----------
+    weights
+        Weights of the model.
+    n_jobs
+        Threads.
+    """
+
+    def __init__(self, weights: ArcWeights, n_jobs: int | None = 1) -> None:
+        self.weights = weights
+        self.n_jobs = n_jobs
+        self._joint: Floats | None = None
+
+    def joint(self) -> Floats:
+        """Give the table of all complete rows, one axis a variable."""
+        if self._joint is None:
+            everything = np.full(len(self.weights.cardinalities), MISSING)
+            self._joint = self._enumerate(everything, "the partition")
+        return self._joint
+
+    def tables(self, codes: Codes) -> Iterator[Floats]:
+        """Yield for each row (missing cells = unknown) the table of its completions."""
+        unknown = codes == MISSING
+        states = [count_states(self.weights, row) for row in unknown]
+        for row, count in enumerate(states):
+            if count > MAX_STATES:
+                raise TooManyStatesError(
+                    f"row {row}: its {int(unknown[row].sum())} unknown cells have {count} joint states; "
+                    f"method 'exact' enumerates up to {MAX_STATES}"
+                )
+        whole = prod(self.weights.cardinalities)
+        if self._joint is None and whole <= MAX_STATES and sum(states) > whole:
+            self.joint()
+        for row, known in zip(codes, ~unknown, strict=True):
+            if self._joint is not None:
+                yield self._joint[tuple(int(c) if k else slice(None) for c, k in zip(row, known, strict=True))]
+            else:
+                yield self._enumerate(row, "a row")
+
+    def log_partition(self) -> float:
+        """Give log of the sum over all complete rows."""
+        return float(logsumexp(self.joint()))
+
+    def _enumerate(self, row: Codes, what: str) -> Floats:
+        free = np.flatnonzero(row == MISSING)
+        shape = tuple(self.weights.cardinalities[i] for i in free)
+        total = prod(shape)
+        if total > MAX_STATES:
+            raise TooManyStatesError(f"{what} has {total} joint states; up to {MAX_STATES} can be enumerated")
+        logs = np.empty(total)
+        for start in range(0, total, _STATES_AT_ONCE):
+            states = np.arange(start, min(start + _STATES_AT_ONCE, total))
+            codes = np.repeat(row.astype(np.int64)[None, :], len(states), axis=0)
+            if shape:
+                codes[:, free] = np.stack(np.unravel_index(states, shape), axis=1)
+            logs[states] = log_sums(self.weights, codes, self.n_jobs)
+        return logs.reshape(shape)
+
+
+def _total(table: Floats, row: int) -> float:
+    """Give the log of the sum of a row's table, which must not be 0."""
+    total = float(logsumexp(table))
+    if total == -np.inf:
+        raise ImpossibleEvidenceError(f"row {row}: its known cells have probability zero under this model")
+    return total
+
+
+def log_evidence(tables: ExactTables, codes: Codes) -> Floats:
+    """Give the log probability, up to the partition, of the known cells of each row."""
+    return np.array([float(logsumexp(table)) for table in tables.tables(codes)])
+
+
+def marginals(tables: ExactTables, codes: Codes) -> list[Floats]:
+    """Give for each variable (rows, values) the posterior of an unknown cell given the known ones, 0 and 1 for a known one."""
+    found = [np.zeros((len(codes), k)) for k in tables.weights.cardinalities]
+    for row, table in enumerate(tables.tables(codes)):
+        total = _total(table, row)
+        axis = 0
+        for place, code in enumerate(codes[row]):
+            if code == MISSING:
+                others = tuple(a for a in range(table.ndim) if a != axis)
+                found[place][row] = np.exp(logsumexp(table, axis=others) - total)
+                axis += 1
+            else:
+                found[place][row, code] = 1.0
+    return found
+
+
+def query(tables: ExactTables, codes: Codes, asked: Booleans, evidence: Booleans) -> tuple[Floats, Floats, Integers]:
+    """Give log p(query | evidence), the sum of the cells' own log posteriors, and the states summed, of each row.
+
+    `codes` has the values of query and evidence cells; all other cells are summed out.
+    """
+    joint, marginal = np.zeros(len(codes)), np.zeros(len(codes))
+    states = np.ones(len(codes), dtype=np.int64)
+    free_codes = np.where(evidence, codes, MISSING)
+    for row, table in enumerate(tables.tables(free_codes)):
+        total = _total(table, row)
+        states[row] = table.size
+        free = np.flatnonzero(~evidence[row])
+        chosen = tuple(int(codes[row, i]) if asked[row, i] else slice(None) for i in free)
+        joint[row] = float(logsumexp(table[chosen])) - total
+        for axis, i in enumerate(free):
+            if asked[row, i]:
+                one = tuple(int(codes[row, i]) if a == axis else slice(None) for a in range(table.ndim))
+                marginal[row] += float(logsumexp(table[one])) - total
+    return joint, marginal, states
+
+
+def most_probable(tables: ExactTables, codes: Codes) -> Codes:
+    """Give each row with its unknown cells filled by the jointly most probable values; the first of equals."""
+    filled = codes.copy()
+    for row, table in enumerate(tables.tables(codes)):
+        _total(table, row)
+        best = np.unravel_index(int(np.argmax(table)), table.shape) if table.ndim else ()
+        filled[row, codes[row] == MISSING] = best
+    return filled

@@ -1,0 +1,148 @@
+"""Expectation maximisation of the probability of generating the rows (the paper's learning)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from scipy.special import xlogy
+
+from ldfm.forests import expected_counts, log_sums
+from ldfm.learning.history import History, Step
+from ldfm.learning.priors import NoPrior, Prior
+from ldfm.progress import progress
+from ldfm.tables import MergedRows
+from ldfm.types import Booleans, Floats
+from ldfm.weights import ArcWeights
+
+
+@dataclass(frozen=True)
+class EMSettings:
+    """How long to run.
+
+    Attributes
+    ----------
+    max_iter
+        Largest number of M-steps.
+    tol
+        Stop when the objective, in nats a row, rises by less than this.
+    patience
+        With validation rows: stop after so many iterations without a better validation score, and go back to the best weights.
+    n_jobs, verbose
+        Threads (None: all cores) and progress (0: silent).
+    """
+
+    max_iter: int = 200
+    tol: float = 1e-5
+    patience: int = 5
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+def value_counts(rows: MergedRows, weights: ArcWeights) -> Floats:
+    """Give (S + 1,): how often the root and each value stop: once in every row they are in."""
+    counts = np.empty(len(weights.root) + 1)
+    counts[0] = rows.weights.sum()
+    for i, (low, high) in enumerate(zip(weights.offsets[:-1], weights.offsets[1:], strict=True)):
+        counts[1 + low : 1 + high] = np.bincount(rows.codes[:, i], weights=rows.weights, minlength=high - low)
+    return counts
+
+
+def _outcomes(weights: ArcWeights) -> Booleans:
+    """Give which outcomes each row of the weight table has: its arcs and, in an LDFM-S, to stop (last column)."""
+    stops = np.full((len(weights.mask), 1), weights.stop is not None)
+    return np.hstack([weights.mask, stops])
+
+
+def _as_rows(weights: ArcWeights) -> Floats:
+    """Put arc and stop weights together, one distribution a row."""
+    stop = np.zeros(len(weights.table)) if weights.stop is None else weights.stop
+    return np.hstack([weights.table, stop[:, None]])
+
+
+def maximise(weights: ArcWeights, arc_counts: Floats, stop_counts: Floats, prior: Prior) -> ArcWeights:
+    """Give the weights that maximise the expected log probability plus log prior (M-step)."""
+    counts = np.hstack([arc_counts, stop_counts[:, None]])
+    modes = prior.modes(counts, _outcomes(weights))
+    # a parent that was never seen generating: any distribution is as good, so it keeps the one it has
+    unseen = (counts * _outcomes(weights)).sum(axis=1) <= 0
+    rows = np.where(unseen[:, None], _as_rows(weights), modes)
+    return ArcWeights(rows[:, :-1], weights.cardinalities, None if weights.stop is None else rows[:, -1])
+
+
+def fit_generation(
+    rows: MergedRows,
+    start: ArcWeights,
+    prior: Prior | None = None,
+    settings: EMSettings | None = None,
+    validation: MergedRows | None = None,
+    observe: Callable[[ArcWeights], None] | None = None,
+) -> tuple[ArcWeights, History]:
+    """Fit weights to complete rows by EM; the objective never falls.
+
+    Parameters
+    ----------
+    rows, validation
+        Merged rows to learn from, and held-out ones to stop by.
+    start
+        Where to start; its variant is the variant that is fitted.
+    prior
+        None for maximum likelihood.
+    observe
+        Called with the weights of every iteration.
+
+    Returns
+    -------
+    tuple[ArcWeights, History]
+        Weights, and a record whose objective is the mean of log p(row) plus the log prior divided by the number of rows.
+    """
+    prior = prior or NoPrior()
+    settings = settings or EMSettings()
+    total = rows.weights.sum()
+    stop_counts = value_counts(rows, start)
+    history = History(reason=f"reached max_iter={settings.max_iter}")
+    weights, best, best_score = start, start, -np.inf
+    began = perf_counter()
+    with progress("EM", settings.max_iter, settings.verbose) as advance:
+        for iteration in range(settings.max_iter + 1):
+            counts = expected_counts(weights, rows.codes, rows.weights, settings.n_jobs)
+            objective = counts.log_sum
+            if weights.stop is not None:
+                objective += float(xlogy(stop_counts, weights.stop).sum())
+            objective = (objective + prior.log_density(_as_rows(weights), _outcomes(weights))) / total
+            score = None if validation is None else _validation_score(weights, validation, settings.n_jobs)
+            history.steps.append(Step(iteration, float(objective), score, perf_counter() - began))
+            if observe:
+                observe(weights)
+            if score is not None and score > best_score:
+                best, best_score = weights, score
+            if _has_stopped(history, settings):
+                break
+            if iteration < settings.max_iter:
+                weights = maximise(weights, counts.arcs, stop_counts, prior)
+                advance(f"{objective:.5f} nats a row")
+    return (weights if validation is None else best), history
+
+
+def _validation_score(weights: ArcWeights, rows: MergedRows, n_jobs: int | None) -> float:
+    """Give the mean log probability of generating a held-out row."""
+    sums = log_sums(weights, rows.codes, n_jobs)
+    counted = rows.weights > 0
+    return float(rows.weights[counted] @ sums[counted] / rows.weights.sum())
+
+
+def _has_stopped(history: History, settings: EMSettings) -> bool:
+    """Say whether the fit is done, and note why."""
+    objective, scores = history.objective, history.validation
+    if len(objective) > 1 and objective[-1] - objective[-2] < settings.tol and objective[-2] > -np.inf:
+        history.converged, history.reason = True, f"objective rose by less than tol={settings.tol:g}"
+    elif len(scores) - 1 - _last_best(scores) >= settings.patience:
+        history.converged, history.reason = True, f"no better validation score in {settings.patience} iterations"
+    return history.converged
+
+
+def _last_best(scores: Floats) -> int:
+    """Give the place of the best score; the last place where there are no scores."""
+    if np.isnan(scores).all():
+        return len(scores) - 1
+    return int(np.nanargmax(scores))

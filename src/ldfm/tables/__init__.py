@@ -1,0 +1,21 @@
+"""A user's table -> schema and integer codes."""
+
+from ldfm.tables.encoding import Table, encode, fill_missing, learn_table
+from ldfm.tables.merging import MergedRows, merge_rows
+from ldfm.tables.schema import MISSING, Column, Schema
+from ldfm.tables.sources import Source, TableError, read_source
+
+__all__ = [
+    "MISSING",
+    "Column",
+    "MergedRows",
+    "Schema",
+    "Source",
+    "Table",
+    "TableError",
+    "encode",
+    "fill_missing",
+    "learn_table",
+    "merge_rows",
+    "read_source",
+]

@@ -1,0 +1,70 @@
+"""Identical rows are one row with a weight."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ldfm.types import Codes, Floats, Integers
+
+
+class MergedRows(NamedTuple):
+    """Distinct rows.
+
+    Attributes
+    ----------
+    codes
+        (distinct rows, n), in order of first occurrence.
+    weights
+        (distinct rows,): sum of the weights of the rows it stands for.
+    places
+        (rows,): the distinct row that each row became.
+    """
+
+    codes: Codes
+    weights: Floats
+    places: Integers
+
+
+@njit(nogil=True, cache=True)
+def _find_places(codes, slots, places):  # type: ignore[no-untyped-def]
+    """Number the distinct rows in order of first occurrence by open addressing; give for each its first row."""
+    rows, n = codes.shape
+    mask = np.uint64(slots.shape[0] - 1)
+    first_rows = np.empty(rows, dtype=np.int64)
+    count = 0
+    for row in range(rows):
+        mix = np.uint64(14695981039346656037)
+        for column in range(n):
+            mix = (mix ^ np.uint64(codes[row, column] + 1)) * np.uint64(1099511628211)
+            mix ^= mix >> np.uint64(29)
+        slot = mix & mask
+        while True:
+            known = slots[slot]
+            if known < 0:
+                slots[slot] = count
+                first_rows[count] = row
+                places[row] = count
+                count += 1
+                break
+            other = first_rows[known]
+            same = True
+            for column in range(n):
+                if codes[other, column] != codes[row, column]:
+                    same = False
+                    break
+            if same:
+                places[row] = known
+                break
+            slot = (slot + np.uint64(1)) & mask
+    return first_rows[:count].copy()
+
+
+def merge_rows(codes: Codes, row_weights: Floats | None = None) -> MergedRows:
+    """Merge identical rows; O(rows * n). Rows of weight 0 are kept, as rows that count nothing."""
+    rows = codes.shape[0]
+    slots = np.full(1 << max(1, int(2 * rows - 1).bit_length()), -1, dtype=np.int64)
+    places = np.empty(rows, dtype=np.int64)
+    first_rows = _find_places(np.ascontiguousarray(codes), slots, places)
+    weights = np.bincount(places, weights=row_weights, minlength=len(first_rows)).astype(np.float64)
+    return MergedRows(np.ascontiguousarray(codes[first_rows]), weights, places)

@@ -1,0 +1,158 @@
+"""Arc weights of a discrete model: root, arc and stop weights, and their normalised form."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from ldfm.kernels.arc_matrices import add_log_stops, add_marginals, fill_arc_matrices
+from ldfm.types import Booleans, Codes, Floats, Integers
+
+Variant = Literal["ldfm", "ldfm-s"]
+SUM_TOLERANCE = 1e-9  # how far a row may be from summing to 1 and still count as normalised
+
+
+@dataclass(frozen=True)
+class ArcWeights:
+    """Weights of every arc between values, and of stopping.
+
+    The generating process of value u (row 1 + u; row 0 is the root): pick a child value t with weight ``table[1 + u, t]``, again
+    and again, or stop with weight ``stop[1 + u]``. An LDFM has no stop weights.
+
+    Parameters
+    ----------
+    table
+        (S + 1, S), parent by child, root first; finite, non-negative, 0 between values of one variable.
+    cardinalities
+        Number of values of each variable; they add up to S.
+    stop
+        (S + 1,) root first, or None.
+    """
+
+    table: Floats
+    cardinalities: tuple[int, ...]
+    stop: Floats | None = None
+
+    def __post_init__(self) -> None:
+        table = np.array(self.table, dtype=np.float64, order="C")
+        size = sum(self.cardinalities)
+        if not self.cardinalities or min(self.cardinalities) < 1:
+            raise ValueError(f"every variable needs at least one value, not {self.cardinalities}")
+        if table.shape != (size + 1, size):
+            raise ValueError(f"arc weights of {size} values must be {(size + 1, size)}, root first, not {table.shape}")
+        _check_weights("arc weight", table)
+        inside = np.argwhere(~self.mask & (table > 0))
+        if inside.size:
+            parent, child = inside[0]
+            raise ValueError(
+                f"arc weight from value {parent - 1} to value {child} must be 0: they belong to the same variable"
+            )
+        table.flags.writeable = False
+        object.__setattr__(self, "table", table)
+        if self.stop is not None:
+            stop = np.array(self.stop, dtype=np.float64)
+            if stop.shape != (size + 1,):
+                raise ValueError(f"stop weights of {size} values must be ({size + 1},), root first, not {stop.shape}")
+            _check_weights("stop weight", stop)
+            stop.flags.writeable = False
+            object.__setattr__(self, "stop", stop)
+
+    @classmethod
+    def uniform(cls, cardinalities: tuple[int, ...], variant: Variant) -> "ArcWeights":
+        """Give the start of learning: every outcome of every row equally likely."""
+        mask = arc_mask(cardinalities)
+        outcomes = mask.sum(axis=1, keepdims=True) + (variant == "ldfm-s")
+        table = np.divide(mask, outcomes, out=np.zeros(mask.shape), where=outcomes > 0)
+        stop = 1.0 / outcomes[:, 0] if variant == "ldfm-s" else None
+        return cls(table, cardinalities, stop)
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """(n + 1,): index of each variable's first value."""
+        return np.concatenate([[0], np.cumsum(self.cardinalities)]).astype(np.int64)
+
+    @cached_property
+    def mask(self) -> Booleans:
+        """(S + 1, S): which arcs exist: all but those inside one variable."""
+        return arc_mask(self.cardinalities)
+
+    @property
+    def root(self) -> Floats:
+        """(S,): weights of the arcs from the root."""
+        root: Floats = self.table[0]
+        return root
+
+    @property
+    def arcs(self) -> Floats:
+        """(S, S): weights of the arcs between values, parent by child."""
+        return self.table[1:]
+
+    @property
+    def variant(self) -> Variant:
+        """Whether there are stop weights."""
+        return "ldfm" if self.stop is None else "ldfm-s"
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether every row, its stop weight included, sums to 1."""
+        sums = self.table.sum(axis=1) + (0.0 if self.stop is None else self.stop)
+        return bool(np.abs(sums - 1.0).max() <= SUM_TOLERANCE)
+
+    def fill_matrices(self, codes: Codes, matrices: Floats) -> None:
+        """Fill `matrices` (rows, n + 1, n) with the arc matrices of complete rows: all that forest kernels see."""
+        fill_arc_matrices(self.table, self.offsets, codes, matrices)
+
+    def add_stops(self, codes: Codes, log_sums: Floats) -> None:
+        """Add the log stop weights of complete rows to their log forest sums."""
+        if self.stop is not None:
+            with np.errstate(divide="ignore"):
+                add_log_stops(self.stop, self.offsets, codes, log_sums)
+
+    def add_counts(self, marginals: Floats, codes: Codes, row_weights: Floats, counts: Floats) -> None:
+        """Add the arc marginals of rows to expected counts, an array like `table`."""
+        add_marginals(marginals, self.offsets, codes, row_weights, counts)
+
+    def normalised(self) -> "ArcWeights":
+        """Give the LDFM-S with the same probability of every row, all of whose rows sum to 1.
+
+        With B[u, t] the arc weight times the stop weight of t (each value is entered by exactly one arc), look for a scale c and
+        stop weights s with  s(u) = 1 - c sum_t B[u, t] / s(t).  Then  w(t|u) = c B[u, t] / s(t)  has
+        det L(w) prod s(x_i) s(root) = c^n s(root) det L(B).  Scaling all arcs into one variable by a number changes nothing either,
+        and is used first, to keep the weights of different variables comparable.
+        """
+        if self.stop is not None and self.is_normalised:
+            return self
+        stops = np.ones(len(self.root)) if self.stop is None else self.stop[1:]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            weights = self.table * stops
+            weights = weights * self._balance(weights)
+            # sums c B <= 3/16 keep s in [3/4, 1], where the iteration contracts by 1/3 or better
+            weights = weights * (3.0 / 16.0 / max(weights.sum(axis=1).max(), np.finfo(float).tiny))
+        if not np.isfinite(weights).all() or (weights[(self.table > 0) & (stops > 0)] == 0).any():
+            raise ValueError("arc weights span too many orders of magnitude to be normalised")
+        stop = np.ones(weights.shape[0])
+        for _ in range(200):
+            previous, stop = stop, 1.0 - (weights / stop[1:]).sum(axis=1)
+            if np.array_equal(previous, stop):
+                break
+        return ArcWeights(weights / stop[1:], self.cardinalities, stop)
+
+    def _balance(self, weights: Floats) -> Floats:
+        """Give a factor for each child value, one a variable: the largest weight into each variable becomes 1."""
+        largest = np.array([weights[:, a:b].max() for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)])
+        return np.repeat(np.divide(1.0, largest, out=np.ones(len(largest)), where=largest > 0), self.cardinalities)
+
+
+def arc_mask(cardinalities: tuple[int, ...]) -> Booleans:
+    """Give (S + 1, S): True for the arcs that exist, root first."""
+    variable = np.repeat(np.arange(len(cardinalities)), cardinalities)
+    mask = variable[:, None] != variable[None, :]
+    return np.vstack([np.ones((1, len(variable)), dtype=np.bool_), mask])
+
+
+def _check_weights(what: str, weights: Floats) -> None:
+    bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        place = tuple(int(k) for k in bad[0])
+        raise ValueError(f"{what} at {place} is {weights[place]}; weights must be finite and not negative")

@@ -1,0 +1,1 @@
+"""Brute force, independent of the package: nothing here imports ldfm."""
