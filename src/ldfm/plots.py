@@ -15,6 +15,7 @@ INK = "#22303c"
 ARC = "#2c7fb8"
 ROOTED = "#f2a541"
 PLAIN = "#dfe7ee"
+LABEL_SIZE = 8  # points
 
 
 def new_axes(size: tuple[float, float]) -> "Axes":
@@ -54,22 +55,27 @@ def plot_forest(
         Arcs less probable than this are left out.
     """
     n = len(names)
-    radius = max(1.0, n / 9)
+    labels = [f"{name} = {value}" for name, value in zip(names, values, strict=True)]
     if ax is None:
         side = min(14.0, 5.0 + 0.17 * n)
-        ax = new_axes((side + 2.0, side))
-    order = _around_the_circle(marginals)
+        ax = new_axes((side, side))
     places = np.empty((n, 2))
-    for position, variable in enumerate(order):
+    for position, variable in enumerate(_around_the_circle(marginals)):
         angle = pi / 2 - 2 * pi * position / n
-        places[variable] = radius * cos(angle), radius * sin(angle)
+        places[variable] = cos(angle), sin(angle)
     _draw_arcs(ax, places, marginals, threshold)
-    _draw_variables(ax, places, marginals[0], [f"{name} = {value}" for name, value in zip(names, values, strict=True)])
-    margin = radius + 0.35
-    ax.set(xlim=(-margin * 1.45, margin * 1.45), ylim=(-margin * 1.12, margin * 1.12), aspect="equal")
+    _draw_variables(ax, places, marginals[0], labels)
+    # the circle is as large as the longest label leaves room for
+    box, figure = ax.get_position(), ax.figure
+    half = min(box.width * figure.bbox.width, box.height * figure.bbox.height) / figure.dpi / 2
+    needed = 0.2 + max(map(len, labels)) * LABEL_SIZE * 0.62 / 72
+    limit = half / max(half - needed, 0.3 * half)
+    ax.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
     ax.axis("off")
     ax.set_title(
-        f"Dependencies of this row (arc width: probability, from {threshold:g}; orange: root)", color=INK, fontsize=10
+        f"Dependencies of this row\narc width: probability (from {threshold:g}); orange: root of the forest",
+        color=INK,
+        fontsize=10,
     )
     return ax
 
@@ -130,5 +136,5 @@ def _draw_variables(ax: "Axes", places: Floats, root: Floats, labels: Sequence[s
             ha="right" if left else "left",
             va="center",
             color=INK,
-            fontsize=8,
+            fontsize=LABEL_SIZE,
         )

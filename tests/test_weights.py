@@ -1,0 +1,93 @@
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from models import random_weights
+
+from ldfm.forests import log_sums
+from ldfm.weights import ArcWeights, arc_mask
+
+
+def all_rows(cardinalities: tuple[int, ...]) -> np.ndarray:
+    return np.array(list(product(*map(range, cardinalities))))
+
+
+def log_probabilities(weights: ArcWeights) -> np.ndarray:
+    logs = log_sums(weights, all_rows(weights.cardinalities))
+    return logs - np.logaddexp.reduce(logs)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from([0.0, 2.0, 10.0, 60.0]),
+)
+def test_the_normalised_form_is_the_same_model(cardinalities, seed, stops, normalise, decades):
+    weights = random_weights(cardinalities, seed, stops=stops, decades=decades, normalise=normalise)
+    same = weights.normalised()
+    assert same.variant == "ldfm-s"
+    assert np.abs(same.table.sum(axis=1) + same.stop - 1).max() <= 1e-15 * len(same.table)
+    assert (same.stop > 0).all()
+    np.testing.assert_allclose(log_probabilities(same), log_probabilities(weights), rtol=1e-12, atol=1e-12)
+
+
+def test_a_normalised_ldfm_s_is_its_own_normalised_form():
+    weights = random_weights((2, 3), 0)
+    assert weights.is_normalised
+    assert weights.normalised() is weights
+
+
+def test_weights_too_far_apart_to_normalise_are_refused():
+    table = np.where(arc_mask((2, 2)), 1.0, 0.0)
+    table[0, 0], table[0, 1] = 1e300, 1e-300
+    with pytest.raises(ValueError, match="too many orders of magnitude"):
+        ArcWeights(table, (2, 2)).normalised()
+
+
+def test_scaling_the_arcs_into_a_variable_leaves_the_model_alone():
+    weights = random_weights((2, 3, 2), 1, stops=False)
+    table = weights.table * np.repeat([3.0, 0.01, 7.0], (2, 3, 2))
+    np.testing.assert_allclose(
+        log_probabilities(ArcWeights(table, weights.cardinalities)), log_probabilities(weights), rtol=1e-13
+    )
+
+
+def test_weights_are_frozen():
+    weights = random_weights((2, 2), 0)
+    with pytest.raises(ValueError, match="read-only"):
+        weights.table[0, 0] = 1.0
+
+
+def test_the_uniform_start():
+    for variant in ("ldfm", "ldfm-s"):
+        weights = ArcWeights.uniform((2, 3), variant)
+        assert weights.variant == variant
+        assert weights.is_normalised
+        assert len(set(weights.table[1][weights.mask[1]])) == 1
+    # one variable: its values have no children
+    alone = ArcWeights.uniform((3,), "ldfm-s")
+    np.testing.assert_array_equal(alone.stop, [0.25, 1, 1, 1])
+    assert ArcWeights.uniform((3,), "ldfm").table[1:].sum() == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"table": np.ones((3, 3))}, r"must be \(5, 4\)"),
+        ({"table": np.full((5, 4), np.nan)}, r"arc weight at \(0, 0\) is nan"),
+        ({"table": np.full((5, 4), -1.0)}, r"arc weight at \(0, 0\) is -1.0"),
+        ({"table": np.ones((5, 4))}, "value 0 to value 0 must be 0"),
+        ({"stop": np.ones(4)}, r"must be \(5,\)"),
+        ({"stop": np.full(5, np.inf)}, r"stop weight at \(0,\) is inf"),
+        ({"cardinalities": (4, 0)}, "at least one value"),
+    ],
+)
+def test_bad_weights_are_named(change, message):
+    good = {"table": np.where(arc_mask((2, 2)), 0.1, 0.0), "cardinalities": (2, 2), "stop": np.ones(5)}
+    with pytest.raises(ValueError, match=message):
+        ArcWeights(**{**good, **change})
