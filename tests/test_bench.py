@@ -7,7 +7,9 @@ from ldfm.cli.main import app
 
 
 def test_kernels_benchmark_stores_and_renders(tmp_path):
-    done = CliRunner().invoke(app, ["bench", "kernels", "--sizes", "3,5", "--graphs", "8", "--rounds", "2", "-o", str(tmp_path)])
+    done = CliRunner().invoke(
+        app, ["bench", "kernels", "--sizes", "3,5", "--graphs", "8", "--rounds", "2", "-o", str(tmp_path)]
+    )
     assert done.exit_code == 0, done.output
     stored = json.loads((tmp_path / "kernels.json").read_text())
     assert stored["provenance"]["command"].startswith("ldfm bench kernels --sizes 3,5")

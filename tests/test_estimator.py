@@ -9,16 +9,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import random_weights, values_of
-from oracles.em import log_row_probability
-from oracles.forests import enumerated_marginals
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from statistics_checks import FALSE_ALARM, p_value
 
 from ldfm import LDFM, Dirichlet, Estimate, ModifiedDirichlet, load
 from ldfm.networks import load as load_network
+from models import random_weights, values_of
+from oracles.em import log_row_probability
+from oracles.forests import enumerated_marginals
+from statistics_checks import FALSE_ALARM, p_value
 
 
 @pytest.fixture(scope="module")
@@ -201,7 +201,9 @@ def test_import_is_quick_and_light():
         "import sys, time; t = time.perf_counter(); import ldfm; t = time.perf_counter() - t; "
         "print(t, *[m for m in ('pandas', 'matplotlib', 'torch', 'polars', 'numba') if m in sys.modules])"
     )
-    seconds, *heavy = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    seconds, *heavy = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert float(seconds) < 1.0
     assert heavy == []
 

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from models import random_weights, values_of
 
 from ldfm import LDFM
+from models import random_weights, values_of
 
 
 def test_a_forest_of_one_row(tmp_path):

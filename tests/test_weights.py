@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import random_weights
 
 from ldfm.forests import log_sums
 from ldfm.weights import ArcWeights, arc_mask
+from models import random_weights
 
 
 def all_rows(cardinalities: tuple[int, ...]) -> np.ndarray:

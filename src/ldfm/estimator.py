@@ -1,6 +1,7 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -140,12 +141,18 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {self.variant!r}")
         if self.objective != "generation":
             raise ValueError(f"objective must be 'generation', not {self.objective!r}")
-        if self.prior is not None and not isinstance(self.prior, Prior):
+        if self.prior is not None and (isinstance(self.prior, type) or not isinstance(self.prior, Prior)):
             raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {self.prior!r}")
-        if self.max_iter < 0 or self.tol < 0:
-            raise ValueError(f"max_iter and tol must not be negative, not {self.max_iter} and {self.tol}")
-        if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be None or between 0 and 1, not {self.validation_fraction}")
+        if not _is_whole(self.max_iter):
+            raise ValueError(f"max_iter must be a whole number, 0 or more, not {self.max_iter!r}")
+        if not (_is_real(self.tol) and self.tol >= 0):
+            raise ValueError(f"tol must be a number, 0 or more, not {self.tol!r}")
+        fraction = self.validation_fraction
+        if fraction is not None and not (_is_real(fraction) and 0 < fraction < 1):
+            raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
+        seed = self.random_state
+        if not (seed is None or isinstance(seed, np.random.Generator) or _is_whole(seed)):
+            raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
 
     def _split(self, codes: Codes, row_weights: Floats) -> tuple[MergedRows, MergedRows | None]:
         if self.validation_fraction is None:
@@ -163,7 +170,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.weights_ = weights
         self.history_ = history
         self.n_features_in_ = len(schema.columns)
-        self._tables = ExactTables(weights, self.n_jobs)
+        self._tables = ExactTables(weights)
         if named:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -215,14 +222,14 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def log_partition(self) -> Estimate:
         """Give log of the sum of exp(log_forest_sum) over all complete rows, by enumeration."""
         self.weights_of_fit()
-        return Estimate(self._tables.log_partition(), 0.0, exact=True)
+        return Estimate(self._exact().log_partition(), 0.0, exact=True)
 
     def score_samples(self, X: Any) -> Floats:
         """Give log p(row) of rows, missing cells summed out."""
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        logs = exact.log_evidence(self._tables, merged.codes)[merged.places]
-        scores: Floats = logs - self._tables.log_partition()
+        logs = exact.log_evidence(self._exact(), merged.codes)[merged.places]
+        scores: Floats = logs - self._exact().log_partition()
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
@@ -244,7 +251,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        found = exact.marginals(self._tables, merged.codes)
+        found = exact.marginals(self._exact(), merged.codes)
         probabilities = {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)}
         unknown = table.codes == MISSING
         states = np.array([exact.count_states(self.weights_, row) for row in unknown], dtype=np.int64)
@@ -274,7 +281,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         asked = self._roles("query", query, table)
         given = self._roles("evidence", evidence, table)
         self._check_roles(table, asked, given)
-        joint, marginal, states = exact.query(self._tables, table.codes, asked, given)
+        joint, marginal, states = exact.query(self._exact(), table.codes, asked, given)
         nothing = np.zeros(len(joint))
         diagnostics = Diagnostics("exact", exact=True, states=states)
         n_query = asked.sum(axis=1).astype(np.int64)
@@ -285,7 +292,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        filled = exact.most_probable(self._tables, merged.codes)
+        filled = exact.most_probable(self._exact(), merged.codes)
         return fill_missing(table, filled[merged.places])
 
     # --- forests -----------------------------------------------------------------------------------------------------
@@ -335,9 +342,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, whole or not at all; `ldfm.load` reads it."""
-        record = ModelRecord(
-            self.schema_, self.weights_of_fit(), settings_to_json(self.get_params()), self.history_, __version__
-        )
+        weights = self.weights_of_fit()
+        record = ModelRecord(self.schema_, weights, settings_to_json(self.get_params()), self.history_, __version__)
         write_model(Path(path), record)
 
     # --- checks ------------------------------------------------------------------------------------------------------
@@ -346,6 +352,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Give `weights_`, or raise scikit-learn's NotFittedError."""
         check_is_fitted(self, "weights_")
         return self.weights_
+
+    def _exact(self) -> ExactTables:
+        self._tables.n_jobs = self.n_jobs  # may have been changed since the fit
+        return self._tables
 
     def _encoded(self, X: Any) -> Table:
         self.weights_of_fit()
@@ -393,8 +403,17 @@ def load(path: str | Path) -> LDFM:
     """Read a model file written by `LDFM.save`; files from strangers are safe to open."""
     record = read_model(Path(path))
     model = LDFM(**settings_from_json(record.settings))
-    model._adopt(record.schema, record.weights, record.history)
+    places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
+    model._adopt(record.schema, record.weights, record.history, named=record.schema.names != places)
     return model
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and int(value) >= 0
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, Real)
 
 
 def _row_weights(sample_weight: Any, rows: int) -> Floats:
@@ -419,7 +438,7 @@ def _refuse_missing(table: Table, what: str) -> None:
 
 
 def _refuse_no_forest(parents: Integers) -> Integers:
-    rows = np.flatnonzero((parents == NO_FOREST).reshape(len(parents), -1).any(axis=1))
+    rows = np.flatnonzero((parents == NO_FOREST).any(axis=tuple(range(1, parents.ndim))))
     if rows.size:
         raise ValueError(f"row {rows[0]} has probability zero under this model, so it has no forest")
     return parents

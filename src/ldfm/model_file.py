@@ -6,6 +6,7 @@ format_version, library_version, schema, settings, history.
 """
 
 import json
+import stat
 import struct
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import save
 
 from ldfm.files import written_whole
 from ldfm.learning import History
+from ldfm.learning.settings import settings_from_json
 from ldfm.tables import Schema
 from ldfm.tables.encoding import MAX_VALUES
 from ldfm.weights import ArcWeights
@@ -24,6 +26,7 @@ from ldfm.weights import ArcWeights
 FORMAT = "ldfm-model"
 FORMAT_VERSION = 1
 _MAX_HEADER = 1 << 24
+_MAX_ARRAYS = 8 * (MAX_VALUES + 1) ** 2
 _FIELDS = {"format", "format_version", "library_version", "schema", "settings", "history"}
 
 
@@ -55,24 +58,38 @@ def write_model(path: Path, record: ModelRecord) -> None:
     arrays = {"table": np.ascontiguousarray(record.weights.table)}
     if record.weights.stop is not None:
         arrays["stop"] = np.ascontiguousarray(record.weights.stop)
-    text = json.dumps(header, ensure_ascii=False, allow_nan=True)
+    content = save(arrays, {"ldfm": json.dumps(header)})
+    length = struct.unpack("<Q", content[:8])[0]
+    if length > _MAX_HEADER or len(content) - 8 - length > _MAX_ARRAYS:
+        raise ValueError(
+            f"a model file has room for {_MAX_HEADER} bytes of names, values and history and for {MAX_VALUES} values; "
+            f"this model has {length} bytes and {sum(record.schema.cardinalities)} values"
+        )
     with written_whole(path) as temporary:
-        save_file(arrays, str(temporary), metadata={"ldfm": text})
+        temporary.write_bytes(content)
 
 
 def read_model(path: Path) -> ModelRecord:
     """Read and check a model file; any fault is a `ModelFileError` that says what is wrong."""
     try:
         _check_size(path)
-        header, arrays = _read_parts(path)
-        return _checked_record(header, arrays)
+        with safe_open(str(path), framework="numpy") as file:
+            return _read(file)
     except (ValueError, SafetensorError, KeyError, TypeError, RecursionError, OverflowError) as error:
-        raise ModelFileError(f"{path} is not a usable model file: {error}") from error
+        raise ModelFileError(f"{path} is not a usable model file: {_in_one_line(error)}") from error
+
+
+def _in_one_line(error: Exception) -> str:
+    """Give the message of an error, which may quote a stranger's file at length, fit to be shown on a terminal."""
+    text = "".join(c if c.isprintable() else " " for c in str(error))
+    return text if len(text) <= 300 else f"{text[:300]}..."
 
 
 def _check_size(path: Path) -> None:
     """Check lengths before anything of the size they claim is read."""
-    size = path.stat().st_size
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not an ordinary file")
     with path.open("rb") as file:
         start = file.read(8)
     if len(start) < 8:
@@ -80,45 +97,56 @@ def _check_size(path: Path) -> None:
     length = struct.unpack("<Q", start)[0]
     if length > _MAX_HEADER:
         raise ValueError("it does not start as a model file does")
-    if 8 + length > size:
+    if 8 + length > status.st_size:
         raise ValueError("it is cut short")
-    if size > 8 + length + 8 * (MAX_VALUES + 1) ** 2 + 8 * (MAX_VALUES + 1):
-        raise ValueError(f"at {size} bytes it is larger than any model")
+    if status.st_size > 8 + length + _MAX_ARRAYS:
+        raise ValueError(f"at {status.st_size} bytes it is larger than any model")
 
 
-def _read_parts(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray[Any, Any]]]:
-    with safe_open(str(path), framework="numpy") as file:
-        metadata = file.metadata() or {}
-        if "ldfm" not in metadata:
-            raise ValueError("it holds arrays but no model")
-        header = json.loads(metadata["ldfm"])
-        if not isinstance(header, dict) or header.get("format") != FORMAT:
-            raise ValueError(f"its format is not {FORMAT!r}")
-        version = header.get("format_version")
-        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-            raise ValueError(f"format version {version!r} is not a version")
-        if version > FORMAT_VERSION:
-            raise ValueError(
-                f"it has format version {version}, this library reads up to {FORMAT_VERSION}; "
-                f"it was written by ldfm {header.get('library_version')}: upgrade to read it"
-            )
-        names = set(file.keys())
-        if not names <= {"table", "stop"} or "table" not in names:
-            raise ValueError(f"it must hold the arrays table and stop, not {sorted(names)}")
-        arrays = {name: file.get_tensor(name) for name in names}
-    return header, arrays
+def _read(file: Any) -> ModelRecord:
+    header = _read_header(file)
+    settings_from_json(header["settings"])
+    if not isinstance(header["library_version"], str):
+        raise ValueError(f"its library version cannot be {header['library_version']!r}")
+    history = History.from_json(header["history"])
+    if history.to_json() != header["history"]:
+        raise ValueError("its history has unknown fields or values of wrong types")
+    if len(header["schema"]) > MAX_VALUES:
+        raise ValueError(f"it has {len(header['schema'])} columns, more than any model")
+    schema = Schema.from_json(header["schema"])
+    arrays = _read_arrays(file, sum(schema.cardinalities))
+    weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
+    return ModelRecord(schema, weights, header["settings"], history, header["library_version"])
 
 
-def _checked_record(header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> ModelRecord:
+def _read_header(file: Any) -> dict[str, Any]:
+    metadata = file.metadata() or {}
+    if "ldfm" not in metadata:
+        raise ValueError("it holds arrays but no model")
+    header = json.loads(metadata["ldfm"])
+    if not isinstance(header, dict) or header.get("format") != FORMAT:
+        raise ValueError(f"its format is not {FORMAT!r}")
+    version = header.get("format_version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise ValueError(f"format version {version!r} is not a version")
+    if version > FORMAT_VERSION:
+        raise ValueError(
+            f"it has format version {version}, this library reads up to {FORMAT_VERSION}; "
+            f"it was written by ldfm {header.get('library_version')}: upgrade to read it"
+        )
     if set(header) != _FIELDS:
         raise ValueError(f"its header must have the fields {sorted(_FIELDS)}, not {sorted(header)}")
-    schema = Schema.from_json(header["schema"])
-    for name, array in arrays.items():
-        if array.dtype != np.float64:
-            raise ValueError(f"array {name} must be float64, not {array.dtype}")
-    weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
-    if not isinstance(header["settings"], dict) or not isinstance(header["library_version"], str):
-        raise ValueError("its settings or library version are not readable")
-    return ModelRecord(
-        schema, weights, header["settings"], History.from_json(header["history"]), header["library_version"]
-    )
+    return header
+
+
+def _read_arrays(file: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Read the arrays of a model with so many values, once their types and shapes are known to be right."""
+    shapes = {"table": [size + 1, size], "stop": [size + 1]}
+    names = set(file.keys())
+    if not {"table"} <= names <= set(shapes):
+        raise ValueError(f"it must hold the arrays table and perhaps stop, not {sorted(names)}")
+    for name in names:
+        dtype, shape = file.get_slice(name).get_dtype(), file.get_slice(name).get_shape()
+        if dtype != "F64" or shape != shapes[name]:
+            raise ValueError(f"array {name} must be F64 {shapes[name]} for its {size} values, not {dtype} {shape}")
+    return {name: file.get_tensor(name) for name in names}

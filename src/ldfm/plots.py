@@ -72,12 +72,24 @@ def plot_forest(
     limit = half / max(half - needed, 0.3 * half)
     ax.set(xlim=(-limit, limit), ylim=(-limit, limit), aspect="equal")
     ax.axis("off")
-    ax.set_title(
-        f"Dependencies of this row\narc width: probability (from {threshold:g}); orange: root of the forest",
-        color=INK,
-        fontsize=10,
-    )
+    ax.set_title("Dependencies of this row\narrows: which value brings which along, not causes", color=INK, fontsize=10)
+    _explain(ax, threshold)
     return ax
+
+
+def _explain(ax: "Axes", threshold: float) -> None:
+    """Say what widths and colours mean."""
+    from matplotlib.lines import Line2D
+
+    shown = [threshold, 0.5, 1.0]
+    arcs = [
+        Line2D([], [], color=ARC, linewidth=0.4 + 3.0 * p, alpha=0.25 + 0.75 * p, label=f"probability {p:g}")
+        for p in shown
+    ]
+    root = Line2D(
+        [], [], marker="o", linestyle="", markersize=9, color=ROOTED, markeredgecolor=INK, label="root of the forest"
+    )
+    ax.legend(handles=[*arcs, root], loc="lower left", frameon=False, fontsize=LABEL_SIZE, labelcolor=INK)
 
 
 def _around_the_circle(marginals: Floats) -> list[int]:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from models import random_weights, values_of
-from oracles.joint import joint_table, unnormalised_sum
 
 from ldfm import LDFM
 from ldfm.inference import ExactTables, ImpossibleEvidenceError, TooManyStatesError, exact
 from ldfm.tables import MISSING
 from ldfm.weights import ArcWeights, arc_mask
+from models import random_weights, values_of
+from oracles.joint import joint_table, unnormalised_sum
 
 models = st.tuples(
     st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple), st.integers(0, 2**32 - 1), st.booleans()
@@ -110,7 +110,9 @@ def test_too_many_states_are_refused_with_their_number():
     tables = ExactTables(random_weights(cardinalities, 0))
     codes = np.full((2, 12), MISSING)
     codes[0, :8] = 0
-    with pytest.raises(TooManyStatesError, match=f"row 1: its 12 unknown cells have {prod(cardinalities)} joint states"):
+    with pytest.raises(
+        TooManyStatesError, match=f"row 1: its 12 unknown cells have {prod(cardinalities)} joint states"
+    ):
         exact.marginals(tables, codes)
     with pytest.raises(TooManyStatesError, match="the partition has"):
         tables.log_partition()

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import EXTREMES, random_arcs
-from oracles.forests import forest_weights
 
 from ldfm.kernels.best_forest import best_forest
+from matrices import EXTREMES, random_arcs
+from oracles.forests import forest_weights
 
 
 @pytest.mark.parametrize(("decades", "zeros", "root"), EXTREMES)

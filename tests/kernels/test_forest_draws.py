@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from matrices import random_arcs
-from oracles.forests import forest_weights
-from statistics_checks import FALSE_ALARM, p_value
 
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.extended_range import choose, draw_forest
 from ldfm.kernels.forest_draws import can_reach_all, cumulate_columns, draw_by_walks, draw_forests
+from matrices import random_arcs
+from oracles.forests import forest_weights
+from statistics_checks import FALSE_ALARM, p_value
 
 DRAWS = 20_000
 CASES = [(1, 0.0, 1.0), (1, 0.3, 1e-15), (6, 0.0, 1e-3), (300, 0.2, 1.0), (300, 0.2, 1e-15)]

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from matrices import EXTREMES, random_arcs
-from oracles.forests import all_forests, enumerated_log_sum, enumerated_marginals, exact_log_sum, exact_marginal
 
 from ldfm.kernels.elimination import BLOCK, make_workspace, schedule_of
 from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
+from matrices import EXTREMES, random_arcs
+from oracles.forests import all_forests, enumerated_log_sum, enumerated_marginals, exact_log_sum, exact_marginal
 
 LOG_SUM = 1e-12  # times max(1, |log sum|)
 COLUMN_SUM = 1e-12

@@ -3,7 +3,7 @@ import pytest
 from numba import njit
 
 from ldfm.kernels import lanes
-from ldfm.kernels.lanes import LANES, add_rows, normalise_row, zeros_of_lanes
+from ldfm.kernels.lanes import LANES, add_rows, copy_columns, normalise_row, zeros_of_lanes
 
 
 @njit
@@ -40,3 +40,14 @@ def test_vector_normalisation_equals_numpy(count):
 
 def test_matrices_start_on_a_cache_line():
     assert all(zeros_of_lanes(3, n).ctypes.data % 64 == 0 for n in range(1, 20))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_copied_columns_equal_numpy(count):
+    rng = np.random.default_rng(count)
+    matrix = zeros_of_lanes(9, 7)
+    matrix[:] = rng.random(matrix.shape)
+    target, expected = zeros_of_lanes(5, 9), zeros_of_lanes(5, 9)
+    lanes._python_copy_columns(count)(matrix, 2, 1, 6, expected)
+    copy_columns(matrix, 2, 1, count, 6, target)
+    np.testing.assert_array_equal(target, expected)

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
-from oracles.em import fit as plain_fit
 
 from ldfm.forests import expected_counts
 from ldfm.learning import Dirichlet, EMSettings, ModifiedDirichlet, fit_generation
 from ldfm.networks import load
 from ldfm.tables import MergedRows, merge_rows
 from ldfm.weights import ArcWeights
+from oracles.em import fit as plain_fit
 
 PRIORS = [None, Dirichlet(1.5), ModifiedDirichlet(0.3, 1e-4), ModifiedDirichlet(-3.0, 1e-5)]
 ALL = EMSettings(max_iter=60, tol=0.0, n_jobs=1)

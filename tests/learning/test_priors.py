@@ -81,11 +81,11 @@ def test_shares_below_the_floor_are_raised():
 
 
 def test_bad_parameters_are_refused():
-    with pytest.raises(ValueError, match="alpha of a Dirichlet prior must be a number >= 1, not 0.5"):
+    with pytest.raises(ValueError, match=r"alpha of a Dirichlet prior must be a number >= 1, not 0.5"):
         Dirichlet(0.5)
     with pytest.raises(ValueError, match="finite number, not nan"):
         ModifiedDirichlet(np.nan, 0.1)
-    with pytest.raises(ValueError, match="between 0 and 1, not 0"):
+    with pytest.raises(ValueError, match=r"between 0 and 1, not 0$"):
         ModifiedDirichlet(0.0, 0)
     with pytest.raises(ValueError, match=r"floor 0.5 is too high for 2 outcomes: it must be below 1 / 2"):
         floored_mode(np.ones(2), 0.5)

@@ -21,7 +21,9 @@ def _laplacian(table: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.nd
     return np.diag(root + arcs.sum(axis=0)) - arcs, arcs, root
 
 
-def fit(rows: np.ndarray, cardinalities: tuple[int, ...], stops: bool, iterations: int) -> tuple[np.ndarray, np.ndarray | None]:
+def fit(
+    rows: np.ndarray, cardinalities: tuple[int, ...], stops: bool, iterations: int
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Give weights (root first) and stop weights after so many iterations of maximum likelihood from the uniform start."""
     table, stop = uniform(cardinalities, stops)
     offsets = np.concatenate([[0], np.cumsum(cardinalities)[:-1]])

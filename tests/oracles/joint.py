@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+
 from oracles.em import log_row_probability
 
 
@@ -19,5 +20,6 @@ def unnormalised_sum(table: np.ndarray, stop: np.ndarray | None, cardinalities: 
     """Give the partition."""
     offsets = np.concatenate([[0], np.cumsum(cardinalities)[:-1]])
     return sum(
-        np.exp(log_row_probability(table, stop, offsets + np.array(codes))) for codes in product(*map(range, cardinalities))
+        np.exp(log_row_probability(table, stop, offsets + np.array(codes)))
+        for codes in product(*map(range, cardinalities))
     )

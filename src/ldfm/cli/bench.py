@@ -17,8 +17,11 @@ def kernels(
         "benchmarks/results"
     ),
 ) -> None:
-    """Time forest sums with arc marginals beside NumPy, torch and others, and expected counts on two threads."""
+    """Time the forest kernels beside NumPy and torch."""
     from ldfm.bench.kernels import render, run
 
-    result = run([int(part) for part in sizes.split(",")], graphs, rounds)
+    numbers = [int(part) if part.isdecimal() else 0 for part in sizes.split(",")]
+    if min(numbers) < 1:
+        raise ValueError(f"--sizes must be whole numbers such as 20,37, not {sizes!r}")
+    result = run(numbers, graphs, rounds)
     print(render(result, output))

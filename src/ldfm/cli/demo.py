@@ -3,7 +3,9 @@
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 
+from ldfm.files import written_whole
 from ldfm.networks import load
 
 ROWS = 5000
@@ -14,7 +16,7 @@ def run_demo(folder: Path) -> None:
     """Fit, ask, draw; write the model and the picture into `folder`."""
     from ldfm import LDFM, ModifiedDirichlet
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     folder.mkdir(parents=True, exist_ok=True)
     network = load("asia")
     data = network.sample(ROWS, seed=0)
@@ -34,13 +36,13 @@ def run_demo(folder: Path) -> None:
             text = "  ".join(f"{value} {share:.3f}" for value, share in zip(column.values, shares, strict=True))
             console.print(f"     {column.name:8} {text}")
 
-    completed = model.most_probable(question)
-    picture = folder / "forest.png"
-    model.plot_forest(completed).figure.savefig(picture, dpi=150)
-    model.save(folder / "asia.ldfm")
-    console.print(f"[bold]4.[/] the dependency forest of the most probable such patient: {picture}")
-    console.print(f"   the model: {folder / 'asia.ldfm'}")
+    picture, file = folder / "forest.png", folder / "asia.ldfm"
+    model.save(file)
+    with written_whole(picture) as temporary:
+        model.plot_forest(model.most_probable(question)).figure.savefig(temporary, format="png", dpi=150)
+    console.print(f"[bold]4.[/] the dependency forest of the most probable such patient: {escape(str(picture))}")
+    console.print(f"   the model: {escape(str(file))}")
     console.print(
-        f"\nNext: [bold]ldfm info {folder / 'asia.ldfm'}[/], [bold]ldfm fit YOUR.csv -o MODEL[/], or in Python: "
+        f"\nNext: [bold]ldfm info {escape(str(file))}[/], [bold]ldfm fit YOUR.csv -o MODEL[/], or in Python: "
         f"[bold]from ldfm import LDFM; LDFM().fit(frame)[/]"
     )

@@ -1,27 +1,30 @@
 """``ldfm``: thin commands over the library. Results go to stdout, messages and progress to stderr."""
 
-import json
+import io
+import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ldfm import __version__
 from ldfm.cli import bench
 from ldfm.cli.options import parse_prior
+from ldfm.cli.output import print_json, shown
+from ldfm.files import check_target
 
 app = typer.Typer(
     name="ldfm",
     help="Latent dependency forest models of tables.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # boxes break the reason for an error into lines
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.add_typer(bench.app, name="bench")
-messages = Console(stderr=True, highlight=False)
+
+_BAD_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
@@ -51,7 +54,7 @@ def fit(
     tol: Annotated[float, typer.Option(help="Stop when the objective rises by less, in nats a row.")] = 1e-5,
     validation: Annotated[float | None, typer.Option(help="Share of the rows held out to stop by.")] = None,
     discrete: Annotated[list[str] | None, typer.Option(help="Floating-point column to take as categories.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed.")] = 0,
     jobs: Annotated[int | None, typer.Option(help="Threads; all cores if not given.")] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
     as_json: Json = False,
@@ -59,8 +62,8 @@ def fit(
     """Fit a model to a table and write it to a file."""
     from ldfm import LDFM
 
-    if not output.parent.is_dir():
-        raise ValueError(f"no such folder: {output.parent}")
+    if check_target(output) == Path(os.path.realpath(table)):
+        raise ValueError(f"the model would replace the table {table}")
     model = LDFM(
         variant=variant,  # type: ignore[arg-type]
         prior=parse_prior(prior),
@@ -75,11 +78,12 @@ def fit(
     model.save(output)
     last = model.history_.steps[-1]
     if as_json:
-        print(json.dumps({"model": str(output), "variables": model.n_features_in_, **model.history_.to_json()}))
+        print_json({"model": str(output), "variables": model.n_features_in_, **model.history_.to_json()})
     elif not quiet:
-        messages.print(
+        print(
             f"{model.n_features_in_} variables, {sum(model.schema_.cardinalities)} values; {last.iteration} iterations in "
-            f"{last.seconds:.1f} s, objective {last.objective:.4f} nats a row ({model.history_.reason}); wrote {output}"
+            f"{last.seconds:.1f} s, objective {last.objective:.4f} nats a row ({model.history_.reason}); wrote {output}",
+            file=sys.stderr,
         )
 
 
@@ -96,20 +100,22 @@ def info(model: Annotated[Path, typer.Argument(help="Model file.")], as_json: Js
         "values": sum(record.schema.cardinalities),
         "arcs": arcs,
         "normalised": record.weights.is_normalised,
-        "library version": record.library_version,
+        "library_version": record.library_version,
         "iterations": max(0, len(record.history) - 1),
         "stopped": record.history.reason,
     }
     if as_json:
-        print(json.dumps({**facts, "settings": record.settings, "schema": record.schema.to_json()}))
+        print_json({**facts, "settings": record.settings, "schema": record.schema.to_json()})
         return
     for name, fact in facts.items():
-        print(f"{name:16} {fact}")
-    columns = Table("variable", "type", "values", box=None, pad_edge=False)
+        print(f"{name.replace('_', ' '):16} {shown(fact)}")
+    print()
+    width = max(len(shown(name)) for name in ("variable", *record.schema.names))
+    print(f"{'variable':{width}}  {'type':8}  values")
     for column in record.schema.columns:
-        shown = ", ".join(str(value) for value in column.values[:8])
-        columns.add_row(column.name, column.type_name, shown + (", ..." if len(column.values) > 8 else ""))
-    Console(highlight=False, markup=False).print(columns)
+        values = ", ".join(shown(value) for value in column.values[:8])
+        more = f", ... ({len(column.values)} in all)" if len(column.values) > 8 else ""
+        print(f"{shown(column.name):{width}}  {column.type_name:8}  {values}{more}")
 
 
 @app.command(epilog="Example: ldfm demo -o demo")
@@ -124,11 +130,40 @@ def demo(
 
 def run() -> None:
     """Run the command line: exit code 0 done, 2 bad usage or input with a one-line reason, 1 anything else."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of values may have letters the terminal lacks
     try:
-        app()
-    except (ValueError, TypeError, OSError, ImportError) as error:
-        print(f"ldfm: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        print("ldfm: stopped", file=sys.stderr)
+        try:
+            app(prog_name="ldfm")
+        finally:
+            _flush_output()
+    except SystemExit as stop:
+        if stop.code == 130:  # typer's code for Ctrl-C
+            _fail("stopped", 1)
+        raise
+    except (ValueError, *_BAD_PATHS) as error:
+        _fail(_reason(error), 2)
+    except BrokenPipeError:  # whoever read our output wants no more of it
         sys.exit(1)
+    except (OSError, ImportError) as error:
+        _fail(_reason(error), 1)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)
+
+
+def _fail(reason: str, code: int) -> NoReturn:
+    print(f"ldfm: {' '.join(reason.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _flush_output() -> None:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # into nowhere with what is left, or Python would try again, and complain, when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise

@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ldfm.kernels.lanes import LANES, add_rows, add_rows_1, copy_column, normalise_row, zeros_of_lanes
+from ldfm.kernels.lanes import LANES, add_rows, add_rows_1, copy_columns, normalise_row, zeros_of_lanes
 from ldfm.types import Floats, Integers
 
 BLOCK = 3  # kept variables at which halving ends: each can then be left alone by a formula
@@ -158,8 +158,7 @@ def _factor_panel(steps, base, multiples, panel, column, width, lost):
     """
     first, count = panel
     a = b = d = e = 1.0
-    for q in range(count):
-        copy_column(steps, base, column + q, first + count, multiples, q)
+    copy_columns(steps, base, column, count, first + count, multiples)
     for p in range(count - 1, -1, -1):
         row = first + p
         normalise_row(multiples, p, row, SUMS)
@@ -258,45 +257,46 @@ def condense(work, height, task, products):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def leave_alone(steps, base, block, alone, lane, multiples):
+def leave_alone(steps, base, block, alone, multiples, products):
     """Give the escape probabilities of the variables of a block, all but the one left alone, past that one.
 
     `block` = (low, high), at most three variables, the kept ones of the walk matrix at `base`. Fills ``multiples[q, alone]``,
-    q-th variable of the block, in one lane.
+    q the place of a variable in the block, and `products`, for each lane the product of the `leave`s, that of `alone` included.
 
     Returns
     -------
-    product of the `leave`s, that of `alone` included; the least of them.
+    the least `leave` of all lanes.
     """
     low, high = block
     size = high - low
-    entry = LANES * alone + lane
-    multiples[alone, entry] = 0.0  # a walk that comes to the variable has not escaped it
-    home = LANES * (low + alone) + lane
-    if size == 1:
-        leave = steps[base, home]
-        return leave, leave
+    least = inf
     m = 1 if alone == 0 else 0
-    at_m = LANES * (low + m) + lane
-    if size == 2:
-        leave = steps[base, at_m] + steps[base + 1 + alone, at_m]
-        escape = steps[base, at_m] / leave
-        multiples[m, entry] = escape
-        last = steps[base, home] + steps[base + 1 + m, home] * escape
-        return leave * last, min(leave, last)
     k = 3 - m - alone
-    at_k = LANES * (low + k) + lane
-    leave = steps[base, at_m] + steps[base + 1 + alone, at_m] + steps[base + 1 + k, at_m]
-    to_root, to_alone, to_k = (
-        steps[base, at_m] / leave,
-        steps[base + 1 + alone, at_m] / leave,
-        steps[base + 1 + k, at_m] / leave,
-    )
-    from_k = steps[base + 1 + m, at_k]
-    root_of_k = steps[base, at_k] + from_k * to_root
-    second = root_of_k + steps[base + 1 + alone, at_k] + from_k * to_alone
-    escape = root_of_k / second
-    multiples[k, entry] = escape
-    multiples[m, entry] = to_root + to_k * escape
-    last = steps[base, home] + steps[base + 1 + k, home] * escape + steps[base + 1 + m, home] * multiples[m, entry]
-    return leave * second * last, min(leave, min(second, last))
+    to_alone, to_m, to_k = base + 1 + alone, base + 1 + m, base + 1 + k
+    for lane in range(LANES):
+        entry = LANES * alone + lane
+        home = LANES * (low + alone) + lane
+        at_m = LANES * (low + m) + lane
+        multiples[alone, entry] = 0.0  # a walk that comes to the variable has not escaped it
+        first = second = 1.0
+        last = steps[base, home]
+        if size == 2:
+            first = steps[base, at_m] + steps[to_alone, at_m]
+            escape = steps[base, at_m] / first
+            multiples[m, entry] = escape
+            last += steps[to_m, home] * escape
+        elif size == 3:
+            at_k = LANES * (low + k) + lane
+            first = steps[base, at_m] + steps[to_alone, at_m] + steps[to_k, at_m]
+            inverse = 1.0 / first
+            from_k = steps[to_m, at_k] * inverse
+            root_of_k = steps[base, at_k] + from_k * steps[base, at_m]
+            second = root_of_k + steps[to_alone, at_k] + from_k * steps[to_alone, at_m]
+            escape_k = root_of_k / second
+            escape_m = (steps[base, at_m] + steps[to_k, at_m] * escape_k) * inverse
+            multiples[k, entry] = escape_k
+            multiples[m, entry] = escape_m
+            last += steps[to_k, home] * escape_k + steps[to_m, home] * escape_m
+        products[lane] = first * second * last
+        least = min(least, min(first, min(second, last)))
+    return least

@@ -34,7 +34,7 @@ def add(mantissa, exponent, other, other_exponent):
     if gap > 200:
         fraction, shift = frexp(other)
         return fraction, other_exponent + shift
-    fraction, shift = frexp(mantissa + ldexp(other, gap))
+    fraction, shift = frexp(mantissa + ldexp(other, int(gap)))
     return fraction, exponent + shift
 
 
@@ -128,7 +128,7 @@ def parent_weights(arcs, steps, row, j, weights):
         if product > 0.0:
             largest = max(largest, shift)
     for i in range(n + 1):
-        weights[i] = ldexp(weights[i], max(shifts[i] - largest, -1100)) if weights[i] > 0.0 else 0.0
+        weights[i] = ldexp(weights[i], int(max(shifts[i] - largest, -1100))) if weights[i] > 0.0 else 0.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

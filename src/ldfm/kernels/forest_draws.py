@@ -7,8 +7,6 @@ leave each variable j alone in turn, draw its parent i with probability arcs[i, 
 the walk from j always go there from then on. That is one run of the schedule, O(1.5 n^3) for four forests.
 """
 
-from math import inf
-
 import numpy as np
 from numba import njit
 
@@ -107,11 +105,10 @@ def _fix_parent(steps, base, kept, j, parent, lane):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _draw_parent(arcs, work, base, block, alone, lane, generator):
-    """Draw the parent of one variable of a block given the parents fixed so far; also the least `leave` met."""
+    """Draw the parent of one variable of a block, after `leave_alone`, given the parents fixed so far."""
     low, high = block
     steps, multiples = work.steps, work.multiples
     weights = np.empty(arcs.shape[0])
-    _, least = leave_alone(steps, base, block, alone, lane, multiples)
     scale = work.inverses[lane, low + alone]
     weights[0] = arcs[0, low + alone] * scale
     for i in range(arcs.shape[1]):
@@ -119,7 +116,7 @@ def _draw_parent(arcs, work, base, block, alone, lane, generator):
         for q in range(high - low):
             escape += multiples[q, LANES * alone + lane] * steps[base + 1 + q, LANES * i + lane]
         weights[1 + i] = arcs[1 + i, low + alone] * scale * escape
-    return choose(weights, generator.random()) - 1, least
+    return choose(weights, generator.random()) - 1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -142,10 +139,9 @@ def draw_by_elimination(arcs, work, generator, parents):
         if high - low > BLOCK:
             continue
         for alone in range(high - low):
-            least = inf
+            least = leave_alone(work.steps, level * height, (low, high), alone, work.multiples, aside)
             for lane in range(LANES):
-                parent, smallest = _draw_parent(arcs, work, level * height, (low, high), alone, lane, generator)
-                least = min(least, smallest)
+                parent = _draw_parent(arcs, work, level * height, (low, high), alone, lane, generator)
                 parents[lane, low + alone] = parent
                 for above in range(level + 1):
                     span = (kept[above, 0], kept[above, 1])

@@ -82,17 +82,16 @@ def log_forest_sums(matrices, work, sums):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _escapes_of_block(work, base, block, lost, products):
+def _escapes_of_block(work, base, block, lost, products, aside):
     """Leave each variable of a block alone in turn; fill its rows of `work.escapes`; give whether to trust them."""
     low, high = block
     size = high - low
     least = inf
     for alone in range(size):
-        for lane in range(LANES):
-            product, smallest = leave_alone(work.steps, base, block, alone, lane, work.multiples)
-            least = min(least, smallest)
-            if low + alone == 0:
-                products[lane] *= product
+        least = min(least, leave_alone(work.steps, base, block, alone, work.multiples, aside))
+        if low + alone == 0:
+            for lane in range(LANES):
+                products[lane] *= aside[lane]
         for i in range(work.steps.shape[1]):
             work.escapes[low + alone, i] = work.steps[base, i]
     add_rows(work.escapes, low, work.steps, base + 1, size, work.multiples, (0, size), work.steps.shape[1] // LANES)
@@ -107,7 +106,9 @@ def _escapes(work, height, products, aside):
         low, high, level = task[0], task[1], task[4]
         if not condense(work, height, task, products if low == 0 else aside):
             return False
-        if high - low <= BLOCK and not _escapes_of_block(work, level * height, (low, high), work.lost[level], products):
+        if high - low <= BLOCK and not _escapes_of_block(
+            work, level * height, (low, high), work.lost[level], products, aside
+        ):
             return False
     return True
 

@@ -31,6 +31,7 @@ _ENTRY = ir.VectorType(ir.DoubleType(), LANES)
 _INT = ir.IntType(64)
 
 RowUpdate = Callable[[Any, int, Any, int, Any, int, tuple[int, int], int], None]
+ColumnCopy = Callable[[Any, int, int, int, Any], None]
 
 
 def zeros_of_lanes(rows: int, columns: int) -> Floats:
@@ -207,17 +208,56 @@ def add_rows(target, base, source, first, count, multiples, rows, width):
         add_rows_1(target, base, source, first, multiples, 0, rows, width)
 
 
+def _python_copy_columns(count: int) -> ColumnCopy:
+    """Give the copy in NumPy, for runs with the compiler switched off."""
+
+    def copy_columns(matrix: Any, base: int, column: int, rows: int, target: Any) -> None:
+        for q in range(count):
+            start = LANES * (column + q)
+            target[q, : LANES * rows] = matrix[base : base + rows, start : start + LANES].ravel()
+
+    return copy_columns
+
+
+def _vector_copy_columns(count: int) -> ColumnCopy:
+    """Build the intrinsic that copies `count` neighbouring columns, entries base..base+rows-1, into rows 0..count-1 of `target`."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vectors = _Vectors(context, builder, signature, args)
+        matrix, target = vectors.matrix(0), vectors.matrix(4)
+        base, column, rows = args[1], args[2], args[3]
+        with vectors.loop(_constant(0), rows, _constant(1)) as (k, _):
+            row = builder.add(base, k)
+            entries = [
+                vectors.load(vectors.address(matrix, row, builder.add(column, _constant(q)))) for q in range(count)
+            ]
+            for q, entry in enumerate(entries):
+                vectors.store(entry, vectors.address(target, _constant(q), k))
+        return context.get_dummy_value()
+
+    def copy_columns(
+        typing_context: Any, matrix: Any, base: Any, column: Any, rows: Any, target: Any
+    ) -> tuple[Any, Any]:
+        return types.void(matrix, types.intp, types.intp, types.intp, target), codegen
+
+    return intrinsic(copy_columns)  # type: ignore[no-any-return]
+
+
+_build_copy = _python_copy_columns if config.DISABLE_JIT else _vector_copy_columns
+copy_columns_1: ColumnCopy = _build_copy(1)
+copy_columns_2: ColumnCopy = _build_copy(2)
+copy_columns_3: ColumnCopy = _build_copy(3)
+copy_columns_4: ColumnCopy = _build_copy(4)
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def copy_column(matrix, base, column, rows, target, row):
-    """Copy entries base..base+rows-1 of a column into the first entries of a row of `target`."""
-    c = LANES * column
-    for k in range(rows):
-        # all loads before all stores: the compiler then makes one vector of them
-        a = matrix[base + k, c]
-        b = matrix[base + k, c + 1]
-        d = matrix[base + k, c + 2]
-        e = matrix[base + k, c + 3]
-        target[row, 4 * k] = a
-        target[row, 4 * k + 1] = b
-        target[row, 4 * k + 2] = d
-        target[row, 4 * k + 3] = e
+def copy_columns(matrix, base, column, count, rows, target):
+    """Copy `count` columns, 1 to 4, into the first rows of `target`."""
+    if count == 4:
+        copy_columns_4(matrix, base, column, rows, target)
+    elif count == 3:
+        copy_columns_3(matrix, base, column, rows, target)
+    elif count == 2:
+        copy_columns_2(matrix, base, column, rows, target)
+    else:
+        copy_columns_1(matrix, base, column, rows, target)

@@ -1,9 +1,11 @@
 """A user's table -> schema and integer codes."""
 
-from ldfm.tables.encoding import Table, encode, fill_missing, learn_table
+from ldfm.tables.cells import Source, TableError
+from ldfm.tables.encoding import Table, encode, learn_table
+from ldfm.tables.filling import fill_missing
 from ldfm.tables.merging import MergedRows, merge_rows
 from ldfm.tables.schema import MISSING, Column, Schema
-from ldfm.tables.sources import Source, TableError, read_source
+from ldfm.tables.sources import read_source
 
 __all__ = [
     "MISSING",

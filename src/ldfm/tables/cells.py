@@ -4,7 +4,7 @@ A column becomes `Cells`: an index into its distinct values for every row, -1 fo
 distinct values, of which there are few, so nothing later loops over cells.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -76,7 +76,7 @@ class Source:
     columns: list[Cells]
     rows: int
     frame: nw.DataFrame[Any] | None = None
-    given: np.ndarray[Any, Any] | Mapping[Any, Any] | Sequence[Any] | Any = None
+    given: Any = None
     named: bool = True
 
     @property
@@ -127,23 +127,19 @@ def cells_of_numbers(name: str, numbers: np.ndarray[Any, Any], missing: Booleans
     return Cells(name, indices, distinct.tolist(), dtype)
 
 
-def cells_of_objects(name: str, chunks: Iterable[Sequence[Any]], dtype: str) -> Cells:
+def cells_of_objects(name: str, chunks: Callable[[], Iterable[Sequence[Any]]], dtype: str) -> Cells:
     """Make cells of Python objects that come in chunks; None, NaN and the like count as missing."""
     numbering = Numbering()
     types: set[type] = set()
-    parts = [np.empty(0, dtype=np.int32)]
-    rows = 0
-    kept = []
-    for chunk in chunks:
-        try:
+    parts: list[Codes] = [np.empty(0, dtype=np.int32)]
+    try:
+        for chunk in chunks():
             parts.append(numbering.number(chunk))
-        except TypeError as error:
-            raise _unhashable(name, chunk, rows) from error
-        types.update(map(type, chunk))
-        kept.append(chunk)
-        rows += len(chunk)
+            types.update(map(type, chunk))
+    except TypeError as error:
+        raise _unhashable(name, chain.from_iterable(chunks())) from error
     if not types.isdisjoint(_BOOLS) and not types <= _BOOLS:
-        _refuse_bools_among_others(name, chain.from_iterable(kept))
+        _refuse_bools_among_others(name, chain.from_iterable(chunks()))
     numbered = np.concatenate(parts)
     places: dict[Any, int] = {}  # values that differ as objects may be the same once plain
     recode = np.empty(len(numbering), dtype=np.int32)
@@ -158,18 +154,17 @@ def cells_of_objects(name: str, chunks: Iterable[Sequence[Any]], dtype: str) -> 
     return Cells(name, recode[numbered], list(places), dtype)
 
 
-def in_chunks(values: Sequence[Any]) -> Iterable[Sequence[Any]]:
-    """Cut a sequence into chunks."""
-    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+def _unhashable(name: str, values: Iterable[Any]) -> TableError:
+    row, value = next((row, value) for row, value in enumerate(values) if not _can_hash(value))
+    return TableError(f"column {name!r} row {row}: a {type(value).__name__} cannot be a value")
 
 
-def _unhashable(name: str, chunk: Sequence[Any], start: int) -> TableError:
-    for place, value in enumerate(chunk):
-        try:
-            hash(value)
-        except TypeError:
-            return TableError(f"column {name!r} row {start + place}: a {type(value).__name__} cannot be a value")
-    raise AssertionError("every value of the chunk can be hashed")
+def _can_hash(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 def _refuse_bools_among_others(name: str, values: Iterable[Any]) -> None:
@@ -179,13 +174,8 @@ def _refuse_bools_among_others(name: str, values: Iterable[Any]) -> None:
         if not is_missing(value):
             first.setdefault(type(value) in _BOOLS, (row, value))
     if len(first) == 2:
-        (row, value), (other_row, other) = sorted(first.values(), key=lambda found: found[0])
-        raise mixture(name, row, value, other_row, other)
-
-
-def mixture(name: str, row: int, value: Any, other_row: int, other: Any) -> TableError:
-    """Give the error of a column with values of different types."""
-    return TableError(
-        f"column {name!r} mixes types: row {row} has {value!r} ({type(value).__name__}), "
-        f"row {other_row} has {other!r} ({type(other).__name__})"
-    )
+        (row, value), (other_row, other) = first.values()
+        raise TableError(
+            f"column {name!r} mixes types: {value!r} ({type(value).__name__}) row {row}, "
+            f"{other!r} ({type(other).__name__}) row {other_row}"
+        )

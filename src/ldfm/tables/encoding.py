@@ -1,15 +1,16 @@
-"""Columns of cells <-> schema and integer codes."""
+"""Columns of cells -> schema and integer codes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
-from ldfm.tables.schema import MISSING, Column, Scalar, Schema, type_name
-from ldfm.tables.sources import Cells, Source, TableError
-from ldfm.types import Codes, Integers
+from ldfm.tables.cells import Cells, Source, TableError
+from ldfm.tables.schema import MISSING, Column, Schema, type_name
+from ldfm.tables.texts import text_as, typed_texts
+from ldfm.types import Codes
 
 MAX_VALUES = 4096  # all values of all columns together: weights are quadratic in them, 128 MB at this size
 
@@ -35,7 +36,7 @@ class Table:
 
 def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table:
     """Find out the schema of a table to learn from, and encode it."""
-    kinds = dict(kinds or {})
+    kinds = {str(name): kind for name, kind in (kinds or {}).items()}
     for name, kind in kinds.items():
         if name not in source.names:
             raise TableError(
@@ -94,129 +95,72 @@ def _listed(names: Sequence[Any], most: int = 12) -> str:
 
 def _learn_column(cells: Cells, kind: str | None) -> Column:
     """Find the values of a column and their order: as declared by the table, else sorted."""
-    if not cells.distinct and not cells.declared:
+    found = cells.distinct if cells.declared is None else cells.declared
+    if not found:
         raise TableError(f"column {cells.name!r}: all cells are missing")
-    distinct = _typed_texts(cells.distinct) if cells.text else cells.distinct
-    names = {type_name(value) for value in distinct}
+    values: list[Any] = typed_texts(found) if cells.text else found
+    names = {type_name(value) for value in values}
     if names == {"int", "float"}:
-        distinct = [float(value) for value in distinct if isinstance(value, int | float)]
-        names = {"float"}
+        values, names = [float(value) for value in values], {"float"}
     if len(names) > 1 or None in names:
-        _refuse_mixture(cells, distinct)
-    if names == {"float"} and kind != "discrete" and cells.declared is None:
-        raise TableError(
-            f"column {cells.name!r}: floating-point columns are continuous, which this version cannot learn; "
-            f"kinds={{{cells.name!r}: 'discrete'}} takes its {len(distinct)} numbers as categories, or group them into bins first"
-        )
-    values = sorted(distinct) if cells.declared is None else cells.declared
-    return Column(cells.name, tuple(values), cells.dtype)
+        _refuse_types(cells, values)
+    if names == {"float"}:
+        _check_numbers(cells, values, kind)
+    try:
+        ordered = sorted(set(values)) if cells.declared is None else values
+    except TypeError as error:
+        raise TableError(f"column {cells.name!r} mixes datetimes with and without a time zone") from error
+    return Column(cells.name, tuple(ordered), cells.dtype)
 
 
-def _refuse_mixture(cells: Cells, distinct: Sequence[Any]) -> None:
-    first = type_name(distinct[0])
-    if first is None:
+def _refuse_types(cells: Cells, values: Sequence[Any]) -> None:
+    strange = next((value for value in values if type_name(value) is None), None)
+    if strange is not None:
+        where = f"column {cells.name!r}{_row_of(cells, values, strange)}"
         raise TableError(
-            f"column {cells.name!r} row {cells.first_row(0)}: {distinct[0]!r} is of type {type(distinct[0]).__name__}, "
-            f"which cannot be a value; use text, numbers, bools or dates"
+            f"{where}: {strange!r} is of type {type(strange).__name__}, which cannot be a value; use text, numbers, bools or dates"
         )
-    other = next(index for index, value in enumerate(distinct) if type_name(value) != first)
+    first = type_name(values[0])
+    same = ("int", "float") if first in ("int", "float") else (first,)
+    other = next(value for value in values if type_name(value) not in same)
     raise TableError(
-        f"column {cells.name!r} mixes types: row {cells.first_row(0)} has {distinct[0]!r} ({first}), "
-        f"row {cells.first_row(other)} has {distinct[other]!r} ({type(distinct[other]).__name__})"
+        f"column {cells.name!r} mixes types: {values[0]!r} ({type(values[0]).__name__}){_row_of(cells, values, values[0])}, "
+        f"{other!r} ({type(other).__name__}){_row_of(cells, values, other)}"
     )
 
 
-def _typed_texts(texts: Sequence[str]) -> list[Scalar]:
-    """Find the type of a CSV column: whole numbers, then bools, then numbers, else text."""
-    if all(_is_integer(text) for text in texts):
-        return [int(text) for text in texts]
-    if set(texts) <= {"True", "False"} or set(texts) <= {"true", "false"}:
-        return [text in ("True", "true") for text in texts]
-    numbers = [_number(text) for text in texts]
-    if all(number is not None for number in numbers):
-        return [number for number in numbers if number is not None]
-    return list(texts)
+def _row_of(cells: Cells, values: Sequence[Any], value: Any) -> str:
+    """Say where one of a column's values is; nothing if it is only declared."""
+    if cells.declared is not None:
+        values = cells.distinct
+    return f" row {cells.first_row(values.index(value))}" if value in values else ""
 
 
-def _is_integer(text: str) -> bool:
-    # "007" and "+1" are names, not numbers: as numbers they would not come back as they were
-    digits = text.removeprefix("-")
-    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
+def _check_numbers(cells: Cells, values: Sequence[float], kind: str | None) -> None:
+    for value in values:
+        if not isfinite(value):
+            raise TableError(f"column {cells.name!r}{_row_of(cells, values, value)}: value {value} is not finite")
+    if kind != "discrete" and cells.declared is None:
+        raise TableError(
+            f"column {cells.name!r}: floating-point columns are continuous, which this version cannot learn; "
+            f"kinds={{{cells.name!r}: 'discrete'}} takes its {len(set(values))} numbers as categories, or group them into bins, "
+            f"named by text, first"
+        )
 
 
 def _encode_column(cells: Cells, column: Column) -> Codes:
     """Give the code of every cell, -1 for missing; a value the column does not have is an error."""
-    lookup: dict[Any, int] = {value: code for code, value in enumerate(column.values)}
-    if cells.text:
-        found = [lookup.get(_as_type(text, column.type_name), MISSING) for text in cells.distinct]
-    else:
-        found = [lookup.get(value, MISSING) for value in cells.distinct]
+    # True == 1 and False == 0, also as keys: bools are looked up among bools only
+    lookup = {(isinstance(value, bool), value): code for code, value in enumerate(column.values)}
+    values = [text_as(text, column.type_name) for text in cells.distinct] if cells.text else cells.distinct
+    found = [lookup.get((isinstance(value, bool), value), MISSING) for value in values]
     recode = np.array([*found, MISSING], dtype=np.int32)  # index -1 is the last entry: missing stays missing
-    for index, code in enumerate(found):
-        if code == MISSING and (cells.indices == index).any():
-            raise TableError(
-                f"column {cells.name!r} row {cells.first_row(index)}: value {cells.distinct[index]!r} "
-                f"({type(cells.distinct[index]).__name__}) was not seen in training; "
-                f"the column's values are {_listed(column.values)} ({column.type_name})"
-            )
     codes: Codes = recode[cells.indices]
+    unseen = np.flatnonzero((codes == MISSING) & (cells.indices != MISSING))
+    if unseen.size:
+        value = cells.distinct[cells.indices[unseen[0]]]
+        raise TableError(
+            f"column {cells.name!r} row {unseen[0]}: value {value!r} ({type(value).__name__}) was not seen in training; "
+            f"the column's values are {_listed(column.values)} ({column.type_name})"
+        )
     return codes
-
-
-def _as_type(text: str, name: str) -> Any:
-    """Read a CSV cell as a value of the type its column has in the model."""
-    if name == "bool":
-        return {"True": True, "true": True, "False": False, "false": False}.get(text, text)
-    if name in ("int", "float"):
-        number = _number(text)
-        return text if number is None else number
-    return text
-
-
-def fill_missing(table: Table, codes: Codes) -> Any:
-    """Give the table with its missing cells filled by `codes` (rows, n), as the kind of frame it was; other cells stay as given.
-
-    Mappings and files come back as a mapping of column names to arrays.
-    """
-    source, schema = table.source, table.schema
-    filled: dict[str, np.ndarray[Any, Any]] = {}
-    for place, column in enumerate(schema.columns):
-        values = np.empty(len(column.values), dtype=object)
-        values[:] = column.values
-        filled[column.name] = values[codes[:, place]]
-    if source.frame is not None:
-        return _fill_frame(source.frame, table, filled)
-    if source.array is not None:
-        array = source.array.copy()
-        for place, column in enumerate(schema.columns):
-            absent = table.codes[:, place] == MISSING
-            array[absent, place] = filled[column.name][absent]
-        return array
-    return filled
-
-
-def _fill_frame(frame: nw.DataFrame[Any], table: Table, filled: dict[str, np.ndarray[Any, Any]]) -> Any:
-    columns = []
-    for name in frame.columns:
-        rows = np.flatnonzero(table.codes[:, table.schema.names.index(name)] == MISSING)
-        if rows.size:
-            columns.append(_fill_series(frame[name], rows, filled[name][rows]))
-    return frame.with_columns(*columns).to_native()
-
-
-def _fill_series(series: nw.Series[Any], rows: Integers, values: np.ndarray[Any, Any]) -> nw.Series[Any]:
-    if series.implementation.is_pandas_like():  # assignment keeps index, nullable dtypes and categories
-        native = series.to_native().copy()
-        native.iloc[rows] = values.tolist()
-        return nw.from_native(native, series_only=True)
-    cells = series.to_list()
-    for row, value in zip(rows, values, strict=True):
-        cells[row] = value
-    return nw.new_series(series.name, cells, series.dtype, backend=series.implementation)

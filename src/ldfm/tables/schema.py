@@ -1,9 +1,10 @@
 """What a model knows of a table: its variables, their values in a stable order, and the dtypes to give back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timezone
 from functools import cached_property
+from math import isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +22,39 @@ def type_name(value: Any) -> str | None:
     """Give the name under which a value's type is stored, None for a type that cannot be a value."""
     # bool is an int and datetime is a date to isinstance: the order of _TYPES puts the narrower type first
     return next((name for name, kind in _TYPES.items() if isinstance(value, kind)), None)
+
+
+def in_python_unit(times: Any) -> Any:
+    """Give NumPy datetimes in a unit that Python has: days, or microseconds, which may cut digits off."""
+    return times.astype("M8[D]" if np.datetime_data(times.dtype)[0] in ("Y", "M", "W", "D") else "M8[us]")
+
+
+def plain(value: Any) -> Any:
+    """Turn a NumPy or pandas scalar into the Python value it stands for, and leave any other as it is."""
+    if isinstance(value, np.datetime64):
+        fine, item = in_python_unit(value) == value, in_python_unit(value).item()
+    elif isinstance(value, datetime) and hasattr(value, "to_pydatetime") and hasattr(value, "nanosecond"):
+        fine, item = value.nanosecond == 0, value.to_pydatetime(warn=False)
+    else:
+        fine, item = True, value.item() if isinstance(value, np.generic) else value
+    if not fine:
+        raise ValueError(f"times are read to the microsecond, not as {value}")
+    if isinstance(item, datetime) and (offset := item.utcoffset()) is not None:
+        # by its place a zone has hours that occur twice, of which Python says that they equal no time elsewhere
+        return item.replace(tzinfo=timezone(offset), fold=0)
+    return item
+
+
+def _fault(values: Sequence[Any]) -> str | None:
+    """Say what is wrong with the values of a column, None if nothing is."""
+    names = {type_name(value) for value in values}
+    if len(names) != 1 or None in names:
+        return "must be one or more and all of one type: text, whole numbers, numbers, bools, dates or datetimes"
+    if names == {"float"} and not all(map(isfinite, values)):
+        return "must be finite"
+    if len(set(values)) != len(values):
+        return "must be different"
+    return None
 
 
 @dataclass(frozen=True)
@@ -64,13 +98,16 @@ class Column:
             raise ValueError(f"column name and dtype must be text, not {name!r} and {dtype!r}")
         if kind != "discrete":
             raise ValueError(f"column {name!r}: unknown kind {kind!r}")
-        if type_ not in _TYPES or not isinstance(values, list) or not values:
-            raise ValueError(f"column {name!r}: needs a known type and at least one value")
-        parse = {"date": date.fromisoformat, "datetime": datetime.fromisoformat}.get(type_)
-        parsed = tuple(parse(v) if parse else v for v in values)
-        if any(type(v) is not _TYPES[type_] for v in parsed) or len(set(parsed)) != len(parsed):
-            raise ValueError(f"column {name!r}: values must be different and all of type {type_}")
-        return cls(name, parsed, dtype, kind)
+        if not isinstance(type_, str) or type_ not in _TYPES or not isinstance(values, list):
+            raise ValueError(f"column {name!r}: needs a known type and a list of values")
+        if type_ in ("date", "datetime"):
+            if not all(isinstance(v, str) for v in values):
+                raise ValueError(f"column {name!r}: values of type {type_} must be written as text")
+            values = [_TYPES[type_].fromisoformat(v) for v in values]  # type: ignore[attr-defined]
+        fault = _fault(values)
+        if fault or any(type(v) is not _TYPES[type_] for v in values):
+            raise ValueError(f"column {name!r}: values {fault or f'must be of type {type_}'}")
+        return cls(name, tuple(values), dtype, kind)
 
 
 @dataclass(frozen=True)
@@ -87,6 +124,8 @@ class Schema:
 
     def __post_init__(self) -> None:
         names = self.names
+        if not names:
+            raise ValueError("a schema needs at least one column")
         for place, name in enumerate(names):
             if name in names[:place]:
                 raise ValueError(f"column name {name!r} occurs more than once")
@@ -96,13 +135,12 @@ class Schema:
         """Make a schema from ``{"column": [values], ...}``."""
         columns = []
         for name, given in values.items():
-            listed = tuple(v.item() if isinstance(v, np.generic) else v for v in given)
-            kinds = {type_name(v) for v in listed}
-            if len(kinds) != 1 or None in kinds or len(set(listed)) != len(listed):
-                raise ValueError(
-                    f"column {name!r}: values must be one or more, different and of one type, not {given!r}"
-                )
-            columns.append(Column(str(name), listed, dtype=str(kinds.pop())))
+            if isinstance(given, str):
+                raise ValueError(f"column {name!r}: needs a list of values, not the text {given!r}")
+            listed = tuple(plain(value) for value in given)
+            if fault := _fault(listed):
+                raise ValueError(f"column {name!r}: values {fault}, not {list(given)!r}")
+            columns.append(Column(str(name), listed, dtype=str(type_name(listed[0]))))
         return cls(tuple(columns))
 
     @property
@@ -127,6 +165,6 @@ class Schema:
     @classmethod
     def from_json(cls, records: Any) -> "Schema":
         """Read and check what `to_json` gave; any fault is a ValueError."""
-        if not isinstance(records, list) or not records:
-            raise ValueError("a schema must be a list of at least one column")
+        if not isinstance(records, list):
+            raise ValueError("a schema must be a list of columns")
         return cls(tuple(Column.from_json(record) for record in records))

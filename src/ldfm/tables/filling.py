@@ -1,0 +1,194 @@
+"""Codes -> a table of the kind that was given, its missing cells filled."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from ldfm.tables.encoding import Table
+from ldfm.tables.schema import MISSING, Column, in_python_unit
+from ldfm.types import Codes, Integers
+
+Objects = np.ndarray[Any, np.dtype[np.object_]]
+
+
+def fill_missing(table: Table, codes: Codes) -> Any:
+    """Give the table with its missing cells filled by `codes` (rows, n), as the kind of table it was; other cells stay as given.
+
+    Dtypes stay too, unless a column has none that could hold its values, as one with nothing but missing cells may. Mappings and
+    CSV files come back as a mapping of column names to arrays.
+    """
+    source, schema = table.source, table.schema
+    places = [schema.names.index(name) for name in source.names] if source.named else range(len(schema.columns))
+    gaps = [_Gaps(schema.columns[place], table.codes[:, place], codes[:, place]) for place in places]
+    if source.frame is not None:
+        return _fill_frame(source.frame, source.given, gaps)
+    if isinstance(source.given, np.ndarray):
+        return _fill_array(source.given, gaps)
+    if isinstance(source.given, (list, tuple)):
+        return _fill_rows(source.given, gaps)
+    if isinstance(source.given, Mapping):
+        return {name: _fill_values(values, gap) for (name, values), gap in zip(source.given.items(), gaps, strict=True)}
+    return {gap.column.name: gap.all_values() for gap in gaps}
+
+
+class _Gaps:
+    """The missing cells of a column, and what goes there."""
+
+    def __init__(self, column: Column, given: Codes, codes: Codes) -> None:
+        self.column = column
+        self.codes = codes
+        self.rows: Integers = np.flatnonzero(given == MISSING)
+
+    def all_values(self) -> Objects:
+        """Give the values of all cells."""
+        values = np.empty(len(self.column.values), dtype=object)
+        values[:] = self.column.values
+        chosen: Objects = values[self.codes]
+        return chosen
+
+    def values(self) -> list[Any]:
+        """Give the values that go into the missing cells."""
+        return [self.column.values[code] for code in self.codes[self.rows]]
+
+    def fill(self, cells: Any) -> Any:
+        """Put them there."""
+        for row, value in zip(self.rows.tolist(), self.values(), strict=True):
+            cells[row] = value
+        return cells
+
+
+def _fill_array(array: np.ndarray[Any, Any], gaps: list[_Gaps]) -> np.ndarray[Any, Any]:
+    filled = array.copy()
+    if not all(_array_holds(array.dtype, gap) for gap in gaps):
+        filled = filled.astype(object)
+    for place, gap in enumerate(gaps):
+        gap.fill(filled[:, place])
+    return filled
+
+
+def _array_holds(dtype: np.dtype[Any], gap: _Gaps) -> bool:
+    """Say whether an array of this dtype takes the values as they are, neither cut nor rounded."""
+    values = gap.values()
+    if dtype.kind == "O" or not values:
+        return True
+    try:
+        held = np.array(values, dtype=dtype)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return _same((in_python_unit(held) if dtype.kind == "M" else held).tolist(), values)
+
+
+def _same(cells: list[Any], values: list[Any]) -> bool:
+    """Say whether cells are equal to values; True is not 1."""
+    return cells == values and [isinstance(c, bool) for c in cells] == [isinstance(v, bool) for v in values]
+
+
+def _fill_rows(rows: Any, gaps: list[_Gaps]) -> Any:
+    filled = [list(row) for row in rows]
+    for place, gap in enumerate(gaps):
+        for row, value in zip(gap.rows.tolist(), gap.values(), strict=True):
+            filled[row][place] = value
+    return filled
+
+
+def _fill_values(values: Any, gap: _Gaps) -> np.ndarray[Any, Any]:
+    """Fill a column of a mapping: arrays keep their dtype, anything else becomes an array of objects."""
+    if isinstance(values, np.ndarray):
+        copy = values.copy() if _array_holds(values.dtype, gap) else values.astype(object)
+    else:
+        copy = np.empty(len(values), dtype=object)
+        copy[:] = list(values)
+    filled: np.ndarray[Any, Any] = gap.fill(copy)
+    return filled
+
+
+def _fill_frame(frame: nw.DataFrame[Any], given: Any, gaps: list[_Gaps]) -> Any:
+    if frame.implementation.is_pandas_like():
+        as_given = nw.dependencies.is_pandas_like_dataframe(given)  # whose columns may have names other than text
+        native = (given if as_given else frame.to_native()).copy()
+        for place, gap in enumerate(gaps):
+            if gap.rows.size:
+                native.isetitem(place, _fill_pandas(native.iloc[:, place], gap))
+        return native
+    fill = _fill_pyarrow if frame.implementation.is_pyarrow() else _fill_polars
+    filled = [fill(frame[gap.column.name], gap) for gap in gaps if gap.rows.size]
+    return frame.with_columns(*filled).to_native()
+
+
+def _fill_pandas(series: Any, gap: _Gaps) -> Any:
+    values, filled = gap.values(), series.copy()
+    if hasattr(series.dtype, "categories"):
+        filled = filled.cat.add_categories(_lacking(values, series.cat.categories))
+    try:
+        filled.iloc[gap.rows] = values
+        exact = _same(filled.iloc[gap.rows].tolist(), values)
+    except (TypeError, ValueError, OverflowError):  # the dtype cannot hold them
+        exact = False
+    if not exact:
+        filled = series.astype(object)
+        filled.iloc[gap.rows] = values
+        filled = filled.infer_objects()
+    return filled
+
+
+def _fill_polars(series: nw.Series[Any], gap: _Gaps) -> nw.Series[Any]:
+    values = gap.values()
+    if _holds(series.dtype, gap.column):
+        if isinstance(series.dtype, nw.Enum):
+            series = series.cast(nw.Enum([*series.dtype.categories, *_lacking(values, series.dtype.categories)]))
+        new = nw.new_series(series.name, values, series.dtype, backend=series.implementation)
+        if _same(new.to_list(), values):
+            return series.scatter(gap.rows.tolist(), new)
+    dtype = series.dtype if series.dtype == nw.Object else None
+    return nw.new_series(series.name, gap.fill(series.to_list()), dtype, backend=series.implementation)
+
+
+def _fill_pyarrow(series: nw.Series[Any], gap: _Gaps) -> nw.Series[Any]:
+    pyarrow, native = nw.get_native_namespace(series), series.to_native()
+    if series.dtype == nw.Categorical:
+        array = _fill_dictionary(pyarrow, native, gap)
+    else:
+        cells = gap.fill(native.to_pylist())
+        array = pyarrow.array(cells, type=native.type if _holds(series.dtype, gap.column) else None)
+        if not _same(array.take(pyarrow.array(gap.rows)).to_pylist(), gap.values()):
+            array = pyarrow.array(cells)
+    filled: nw.Series[Any] = nw.from_native(pyarrow.chunked_array([array]), series_only=True)
+    return filled.alias(series.name)
+
+
+def _fill_dictionary(pyarrow: Any, native: Any, gap: _Gaps) -> Any:
+    """Fill a dictionary column of pyarrow, whose dictionary keeps its order and grows by values it lacks."""
+    known = native.unify_dictionaries().chunks[0].dictionary.to_pylist()
+    dictionary = [*known, *_lacking(gap.values(), known)]
+    cells = gap.fill(native.cast(native.type.value_type).to_pylist())
+    numbers = {value: number for number, value in enumerate(dictionary)}
+    return pyarrow.DictionaryArray.from_arrays(
+        pyarrow.array([numbers[cell] for cell in cells], type=native.type.index_type),
+        pyarrow.array(dictionary, type=native.type.value_type),
+        ordered=native.type.ordered,
+    )
+
+
+def _holds(dtype: Any, column: Column) -> bool:
+    """Say whether a column of this dtype can take values of the variable's type."""
+    kind = column.type_name
+    if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
+        limits = np.iinfo(str(dtype).lower())
+        return kind == "int" and all(limits.min <= value <= limits.max for value in column.values)  # type: ignore[operator]
+    fitting = {
+        "str": (nw.String, nw.Categorical, nw.Enum),
+        "bool": (nw.Boolean,),
+        "int": (nw.Float32, nw.Float64, nw.Int128, nw.UInt128),
+        "float": (nw.Float32, nw.Float64),
+        "date": (nw.Date,),
+        "datetime": (nw.Datetime,),
+    }
+    return dtype in fitting[kind]
+
+
+def _lacking(values: Sequence[Any], known: Iterable[Any]) -> list[Any]:
+    """Give the values that are not among the known ones, each once."""
+    present = set(known)
+    return [value for value in dict.fromkeys(values) if value not in present]

@@ -1,0 +1,275 @@
+import csv
+import gzip
+import io
+import sys
+from datetime import date, datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ldfm.tables import MISSING, Schema, TableError, encode, learn_table, read_source
+from ldfm.tables.files import LINES, read_csv
+from ldfm.tables.texts import MISSING_IN_CSV, typed_texts
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(text: str | bytes, name: str = "table.csv"):
+        path = tmp_path / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return path
+
+    return write
+
+
+def learned(path, **kinds):
+    return learn_table(read_source(path), kinds)
+
+
+def values_of(path, **kinds):
+    return {column.name: column.values for column in learned(path, **kinds).schema.columns}
+
+
+# --- cells -----------------------------------------------------------------------------------------------------------
+
+
+def test_quotes_commas_and_line_breaks_in_cells(written):
+    table = learned(written('a,"b ""c"", d"\n"x,y","two\r\nlines"\n"say ""hi""", z \n'))
+    assert table.schema.names == ("a", 'b "c", d')
+    assert table.schema.columns[0].values == ('say "hi"', "x,y")
+    assert table.schema.columns[1].values == (" z ", "two\r\nlines")
+    assert table.codes.tolist() == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("missing", sorted(MISSING_IN_CSV))
+def test_missing_cells(written, missing):
+    table = learned(written(f'a,b\nx,{missing}\n"{missing}",y\n'))
+    assert table.codes.tolist() == [[0, MISSING], [MISSING, 0]]
+
+
+@pytest.mark.parametrize("text", ["None", "none", "?", "-", "n/a", "Na", "<NA>", " ", "NaT", "Null", "missing"])
+def test_what_is_not_missing(written, text):
+    assert values_of(written(f"a,b\n{text},x\n")) == {"a": (text,), "b": ("x",)}
+
+
+def test_blank_lines_are_no_rows(written):
+    assert learned(written("\n\r\na,b\n\nx,y\n\n\nz,\n\n")).codes.tolist() == [[0, 0], [1, MISSING]]
+
+
+def test_a_file_need_not_end_its_last_line(written):
+    assert learned(written("a,b\nx,1\ny,2")).codes.tolist() == [[0, 0], [1, 1]]
+
+
+def test_a_byte_order_mark_is_not_part_of_a_name(written):
+    assert values_of(written(b"\xef\xbb\xbfa,b\nx,y\n")) == {"a": ("x",), "b": ("y",)}
+    assert values_of(written(gzip.compress(b"\xef\xbb\xbfa,b\nx,y\n"), "t.csv.gz")) == {"a": ("x",), "b": ("y",)}
+
+
+def test_more_lines_than_are_read_at_once(written):
+    rows = 3 * LINES + 7
+    text = "a,b\n" + "".join(f"v{i % 5},{i % 3}\n\n" for i in range(rows))
+    table = learned(written(text))
+    assert table.codes.tolist() == [[i % 5, i % 3] for i in range(rows)]
+    with pytest.raises(TableError, match=rf"data row {rows} has 3 cells, the header has 2"):
+        learned(written(text + "x,y,z\n"))
+
+
+texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(texts, texts), min_size=1, max_size=8), st.sampled_from(["\n", "\r\n"]))
+def test_what_was_written_is_read(tmp_path_factory, rows, line_end):
+    path = tmp_path_factory.mktemp("csv") / "t.csv"
+    buffer = io.StringIO(newline="")
+    csv.writer(buffer, lineterminator=line_end, quoting=csv.QUOTE_ALL).writerows([("a", "b"), *rows])
+    path.write_bytes(buffer.getvalue().encode())
+    source = read_csv(path)
+    for place, cells in enumerate(source.columns):
+        read = [None if index == MISSING else cells.distinct[index] for index in cells.indices]
+        assert read == [None if row[place] in MISSING_IN_CSV else row[place] for row in rows]
+
+
+# --- types -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("given", "values"),
+    [
+        (["3", "10", "-2", "0"], [3, 10, -2, 0]),
+        (["007", "008"], ["007", "008"]),
+        (["7", "007"], ["7", "007"]),
+        (["1.5", "007"], ["1.5", "007"]),
+        (["+1", "2"], ["+1", "2"]),
+        (["1", " 2"], ["1", " 2"]),
+        (["1_000", "2"], ["1_000", "2"]),
+        (["٣", "1"], ["٣", "1"]),
+        (["1e3", "2"], [1000.0, 2.0]),
+        (["1.0", "2.", ".5", "-0.25"], [1.0, 2.0, 0.5, -0.25]),
+        (["1,5", "2"], ["1,5", "2"]),
+        (["999999999999999999"], [999999999999999999]),
+        (["12345678901234567890", "12345678901234567891"], ["12345678901234567890", "12345678901234567891"]),
+        (["12345678901234567890", "1.5"], ["12345678901234567890", "1.5"]),
+        (["True", "False"], [True, False]),
+        (["true"], [True]),
+        (["True", "false"], ["True", "false"]),
+        (["TRUE", "FALSE"], ["TRUE", "FALSE"]),
+        (["True", "1"], ["True", "1"]),
+        (["Inf", "high"], ["Inf", "high"]),
+        (["1", "x"], ["1", "x"]),
+        (["2020-01-01"], ["2020-01-01"]),
+    ],
+)
+def test_the_type_of_a_column_of_texts(given, values):
+    found = typed_texts(given)
+    assert found == values
+    assert [type(value) for value in found] == [type(value) for value in values]
+
+
+def test_numbers_written_in_two_ways_are_one_value(written):
+    table = learned(written("a,b\n1.0,x\n1.00,x\n2.5,x\n1,y\n"), a="discrete")
+    assert table.schema.columns[0].values == (1.0, 2.5)
+    assert table.codes[:, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_infinite_numbers_are_refused(written):
+    with pytest.raises(TableError, match="column 'a' row 1: value -inf is not finite"):
+        learned(written("a,b\n1.5,x\n-inf,y\n"), a="discrete")
+
+
+def test_texts_are_read_as_the_type_the_model_has(written):
+    schema = Schema.of_values(
+        {
+            "text": ["1", "2.0"],
+            "int": [1, 2**53 + 1, 2**53],
+            "float": [1.0, 2.5],
+            "bool": [False, True],
+            "day": [date(2020, 1, 1), date(2020, 1, 2)],
+            "time": [datetime(2020, 1, 1), datetime(2020, 1, 1, 5, 30)],
+        }
+    )
+    rows = [
+        "text,int,float,bool,day,time",
+        "2.0,9007199254740993,1,true,2020-01-02,2020-01-01",
+        "1,9007199254740992,2.50,False,2020-01-01,2020-01-01 05:30:00",
+        ",1.0,,,,",
+    ]
+    table = encode(read_source(written("\n".join(rows))), schema)
+    assert table.codes.tolist() == [[1, 1, 0, 1, 1, 0], [0, 2, 1, 0, 0, 1], [MISSING, 0, *[MISSING] * 4]]
+
+
+@pytest.mark.parametrize(
+    ("values", "text", "shown"),
+    [
+        ([7], "007", "'007' (str)"),
+        ([1, 0], "True", "'True' (str)"),
+        ([True, False], "1", "'1' (str)"),
+        ([1, 2], "x", "'x' (str)"),
+        ([2**53], "9007199254740993", "'9007199254740993' (str)"),
+        ([date(2020, 1, 1)], "1st of May", "'1st of May' (str)"),
+        ([1.5], "inf", "'inf' (str)"),
+        (["a"], "A", "'A' (str)"),
+    ],
+)
+def test_texts_that_are_no_value_of_the_model(written, values, text, shown):
+    with pytest.raises(TableError) as caught:
+        encode(read_source(written(f"a,b\n{text},1\n")), Schema.of_values({"a": values, "b": [1]}))
+    assert f"column 'a' row 0: value {shown} was not seen in training" in str(caught.value)
+
+
+# --- files that are no tables ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "table.csv: the file is empty"),
+        (b"\n\n\r\n", "table.csv: the file is empty"),
+        (b"\xef\xbb\xbf", "table.csv: the file is empty"),
+        (b"a,b\n", "the table has no rows"),
+        (b"a,b\n\n\n", "the table has no rows"),
+        (b"a,b\n1,2\n1\n", r"table.csv: data row 1 has 1 cells, the header has 2"),
+        (b"a,b\n\n1,2\n\n1,2,3\n", r"table.csv: data row 1 has 3 cells, the header has 2"),
+        (b"a,b,a\n1,2,3\n", "column name 'a' occurs more than once"),
+        (b'a,b\n1,"2\n3,4\n', r"table.csv: not a readable CSV file \(unexpected end of data\)"),
+        (b'a,b\n1,"2"x\n3,4\n', r"table.csv: not a readable CSV file \(',' expected after '\"'\)"),
+        (b"a,b\n" + b"x" * 200_000 + b",1\n", r"not a readable CSV file \(field larger than field limit"),
+        (b"a,b\nK\xf6ln,1\n", r"table.csv: not a readable CSV file \('utf-8' codec can't decode byte 0xf6"),
+        ("a,b\nx,1\n".encode("utf-16"), r"table.csv: not a readable CSV file \('utf-8' codec can't decode byte 0xff"),
+        ("a,b\nx,1\n".encode("utf-16-le"), r"table.csv: not a readable CSV file \(its first line is not text\)"),
+        (b"PK\x03\x04\x14\x00\x06\x00\x08\x00", r"table.csv: not a readable CSV file \(its first line is not text\)"),
+        (gzip.compress(b"a,b\n1,2\n"), r"table.csv: not a readable CSV file \('utf-8' codec can't decode byte 0x8b"),
+        (b"a;b;c\n1;2;3\n", "cells must be separated by commas, but the header is the one cell 'a;b;c'"),
+        (b"a\tb\n1\t2\n", r"cells must be separated by commas, but the header is the one cell 'a\\tb'"),
+    ],
+)
+def test_bad_csv_files_are_refused(written, content, message):
+    with pytest.raises(TableError, match=message):
+        learned(written(content))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n1,2\n", r"table.csv.gz: not a readable CSV file \(Not a gzipped file"),
+        (gzip.compress(b"a,b\n" + np.random.default_rng(0).bytes(500))[:-100], "table.csv.gz: not a readable CSV file"),
+        (gzip.compress(b"a,b\n1,2\n")[:-6], r"not a readable CSV file \(Compressed file ended"),
+        (gzip.compress(b"a,b\n1,2\n")[:10] + b"\xff" * 30, "table.csv.gz: not a readable CSV file"),
+        (gzip.compress(b""), "table.csv.gz: the file is empty"),
+    ],
+)
+def test_bad_gzip_files_are_refused(written, content, message):
+    with pytest.raises(TableError, match=message):
+        learned(written(content, "table.csv.gz"))
+
+
+def test_paths_to_no_table(written, tmp_path):
+    for path in (tmp_path / "none.csv", str(tmp_path / "none.csv"), tmp_path / "none.parquet", "no/such/folder/t.csv"):
+        with pytest.raises(FileNotFoundError, match=r"no such file: .*(none|t)\.(csv|parquet)") as caught:
+            read_source(path)
+        assert isinstance(caught.value, TableError)
+    with pytest.raises(TableError, match=r"is a folder; a table is one \.csv"):
+        read_source(tmp_path)
+    with pytest.raises(TableError, match=r"t.txt: tables are read from \.csv, \.csv\.gz and \.parquet files"):
+        read_source(written("a,b\n1,2\n", "t.txt"))
+    with pytest.raises(TableError, match=r"t\.gz: tables are read from"):
+        read_source(written("a,b\n1,2\n", "t.gz"))
+
+
+# --- Parquet ---------------------------------------------------------------------------------------------------------
+
+
+def test_broken_parquet_files_are_refused(written, tmp_path):
+    pl.DataFrame({"a": ["x"] * 100}).write_parquet(tmp_path / "whole.parquet")
+    whole = (tmp_path / "whole.parquet").read_bytes()
+    for content in (b"", b"PAR1", b"a,b\n1,2\n", whole[:-20], whole[20:], b"\0" * 1000):
+        with pytest.raises(TableError, match=r"table.parquet: not a readable Parquet file \(.+\)") as caught:
+            read_source(written(content, "table.parquet"))
+        assert "\n" not in str(caught.value)
+
+
+def test_row_labels_of_pandas_are_no_column(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"a": ["x", "y"]}, index=pd.MultiIndex.from_tuples([(1, 2), (3, 4)])).to_parquet(path)
+    assert read_source(path).names == ["a"]
+
+
+@pytest.mark.parametrize("lacking", [("pyarrow",), ("pyarrow", "polars")])
+def test_parquet_without_pyarrow(tmp_path, monkeypatch, lacking):
+    path = tmp_path / "t.pq"
+    pl.DataFrame({"a": ["y", "x"]}).write_parquet(path)
+    for name in [module for module in sys.modules if module.split(".")[0] in lacking]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in lacking:
+        monkeypatch.setitem(sys.modules, name, None)
+    if "polars" in lacking:
+        with pytest.raises(
+            TableError, match=r"reading Parquet needs pyarrow or polars; try: pip install 'ldfm\[parquet\]'"
+        ):
+            read_source(path)
+    else:
+        assert learned(path).codes.tolist() == [[1], [0]]
