@@ -228,7 +228,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """Give log p(row) of rows, missing cells summed out."""
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        logs = exact.log_evidence(self._exact(), merged.codes)[merged.places]
+        logs = exact.log_evidence(self._exact(), merged)[merged.places]
         scores: Floats = logs - self._exact().log_partition()
         return scores
 
@@ -251,7 +251,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        found = exact.marginals(self._exact(), merged.codes)
+        found = exact.marginals(self._exact(), merged)
         probabilities = {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)}
         unknown = table.codes == MISSING
         states = np.array([exact.count_states(self.weights_, row) for row in unknown], dtype=np.int64)
@@ -292,7 +292,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        filled = exact.most_probable(self._exact(), merged.codes)
+        filled = exact.most_probable(self._exact(), merged)
         return fill_missing(table, filled[merged.places])
 
     # --- forests -----------------------------------------------------------------------------------------------------

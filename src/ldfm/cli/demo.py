@@ -24,7 +24,9 @@ def run_demo(folder: Path) -> None:
 
     model = LDFM(prior=ModifiedDirichlet(alpha=0.0, floor=1e-4), random_state=0).fit(data)
     last = model.history_.steps[-1]
-    console.print(f"[bold]2.[/] fitted an LDFM-S by EM: {last.iteration} iterations in {last.seconds:.1f} s")
+    console.print(
+        f"[bold]2.[/] fitted an LDFM-S by EM: {last.iteration} iterations in {last.seconds:.1f} s (the first run compiles)"
+    )
 
     question = {name: [EVIDENCE.get(name)] for name in network.variables}
     answer = model.marginals(question)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ldfm.forests import log_sums
-from ldfm.tables import MISSING
+from ldfm.tables import MISSING, MergedRows, unmerged
 from ldfm.types import Booleans, Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
@@ -53,24 +53,25 @@ class ExactTables:
             self._joint = self._enumerate(everything, "the partition")
         return self._joint
 
-    def tables(self, codes: Codes) -> Iterator[Floats]:
-        """Yield for each row (missing cells = unknown) the table of its completions."""
+    def tables(self, rows: MergedRows) -> Iterator[tuple[int, Floats]]:
+        """Yield the place of each distinct row and the table of completions of its missing cells."""
+        codes = rows.codes
         unknown = codes == MISSING
         states = [count_states(self.weights, row) for row in unknown]
         for row, count in enumerate(states):
             if count > MAX_STATES:
                 raise TooManyStatesError(
-                    f"row {row}: its {int(unknown[row].sum())} unknown cells have {count} joint states; "
+                    f"row {rows.first_rows[row]}: its {int(unknown[row].sum())} unknown cells have {count} joint states; "
                     f"method 'exact' enumerates up to {MAX_STATES}"
                 )
         whole = prod(self.weights.cardinalities)
         if self._joint is None and whole <= MAX_STATES and sum(states) > whole:
             self.joint()
-        for row, known in zip(codes, ~unknown, strict=True):
+        for place, (row, known) in enumerate(zip(codes, ~unknown, strict=True)):
             if self._joint is not None:
-                yield self._joint[tuple(int(c) if k else slice(None) for c, k in zip(row, known, strict=True))]
+                yield place, self._joint[tuple(int(c) if k else slice(None) for c, k in zip(row, known, strict=True))]
             else:
-                yield self._enumerate(row, "a row")
+                yield place, self._enumerate(row, "a row")
 
     def log_partition(self) -> float:
         """Give log of the sum over all complete rows."""
@@ -92,32 +93,33 @@ class ExactTables:
         return logs.reshape(shape)
 
 
-def _total(table: Floats, row: int) -> float:
+def _total(table: Floats, rows: MergedRows, place: int) -> float:
     """Give the log of the sum of a row's table, which must not be 0."""
     total = float(logsumexp(table))
     if total == -np.inf:
+        row = rows.first_rows[place]
         raise ImpossibleEvidenceError(f"row {row}: its known cells have probability zero under this model")
     return total
 
 
-def log_evidence(tables: ExactTables, codes: Codes) -> Floats:
-    """Give the log probability, up to the partition, of the known cells of each row."""
-    return np.array([float(logsumexp(table)) for table in tables.tables(codes)])
+def log_evidence(tables: ExactTables, rows: MergedRows) -> Floats:
+    """Give the log probability, up to the partition, of the known cells of each distinct row."""
+    return np.array([float(logsumexp(table)) for _, table in tables.tables(rows)])
 
 
-def marginals(tables: ExactTables, codes: Codes) -> list[Floats]:
-    """Give for each variable (rows, values) the posterior of an unknown cell given the known ones, 0 and 1 for a known one."""
-    found = [np.zeros((len(codes), k)) for k in tables.weights.cardinalities]
-    for row, table in enumerate(tables.tables(codes)):
-        total = _total(table, row)
+def marginals(tables: ExactTables, rows: MergedRows) -> list[Floats]:
+    """Give for each variable (distinct rows, values) the posterior of an unknown cell, 0 and 1 for a known one."""
+    found = [np.zeros((len(rows.codes), k)) for k in tables.weights.cardinalities]
+    for place, table in tables.tables(rows):
+        total = _total(table, rows, place)
         axis = 0
-        for place, code in enumerate(codes[row]):
+        for variable, code in enumerate(rows.codes[place]):
             if code == MISSING:
                 others = tuple(a for a in range(table.ndim) if a != axis)
-                found[place][row] = np.exp(logsumexp(table, axis=others) - total)
+                found[variable][place] = np.exp(logsumexp(table, axis=others) - total)
                 axis += 1
             else:
-                found[place][row, code] = 1.0
+                found[variable][place, code] = 1.0
     return found
 
 
@@ -128,9 +130,9 @@ def query(tables: ExactTables, codes: Codes, asked: Booleans, evidence: Booleans
     """
     joint, marginal = np.zeros(len(codes)), np.zeros(len(codes))
     states = np.ones(len(codes), dtype=np.int64)
-    free_codes = np.where(evidence, codes, MISSING)
-    for row, table in enumerate(tables.tables(free_codes)):
-        total = _total(table, row)
+    known = unmerged(np.where(evidence, codes, MISSING))
+    for row, table in tables.tables(known):
+        total = _total(table, known, row)
         states[row] = table.size
         free = np.flatnonzero(~evidence[row])
         chosen = tuple(int(codes[row, i]) if asked[row, i] else slice(None) for i in free)
@@ -142,11 +144,11 @@ def query(tables: ExactTables, codes: Codes, asked: Booleans, evidence: Booleans
     return joint, marginal, states
 
 
-def most_probable(tables: ExactTables, codes: Codes) -> Codes:
-    """Give each row with its unknown cells filled by the jointly most probable values; the first of equals."""
-    filled = codes.copy()
-    for row, table in enumerate(tables.tables(codes)):
-        _total(table, row)
+def most_probable(tables: ExactTables, rows: MergedRows) -> Codes:
+    """Give each distinct row with its unknown cells filled by the jointly most probable values; the first of equals."""
+    filled = rows.codes.copy()
+    for place, table in tables.tables(rows):
+        _total(table, rows, place)
         best = np.unravel_index(int(np.argmax(table)), table.shape) if table.ndim else ()
-        filled[row, codes[row] == MISSING] = best
+        filled[place, rows.codes[place] == MISSING] = best
     return filled

@@ -3,7 +3,7 @@
 from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Table, encode, learn_table
 from ldfm.tables.filling import fill_missing
-from ldfm.tables.merging import MergedRows, merge_rows
+from ldfm.tables.merging import MergedRows, merge_rows, unmerged
 from ldfm.tables.schema import MISSING, Column, Schema
 from ldfm.tables.sources import read_source
 
@@ -20,4 +20,5 @@ __all__ = [
     "learn_table",
     "merge_rows",
     "read_source",
+    "unmerged",
 ]

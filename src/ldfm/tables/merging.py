@@ -19,11 +19,14 @@ class MergedRows(NamedTuple):
         (distinct rows,): sum of the weights of the rows it stands for.
     places
         (rows,): the distinct row that each row became.
+    first_rows
+        (distinct rows,): the first row that became it, by which messages name it.
     """
 
     codes: Codes
     weights: Floats
     places: Integers
+    first_rows: Integers
 
 
 @njit(nogil=True, cache=True)
@@ -67,4 +70,10 @@ def merge_rows(codes: Codes, row_weights: Floats | None = None) -> MergedRows:
     places = np.empty(rows, dtype=np.int64)
     first_rows = _find_places(np.ascontiguousarray(codes), slots, places)
     weights = np.bincount(places, weights=row_weights, minlength=len(first_rows)).astype(np.float64)
-    return MergedRows(np.ascontiguousarray(codes[first_rows]), weights, places)
+    return MergedRows(np.ascontiguousarray(codes[first_rows]), weights, places, first_rows)
+
+
+def unmerged(codes: Codes) -> MergedRows:
+    """Give rows as they are, each of weight 1."""
+    places = np.arange(len(codes))
+    return MergedRows(codes, np.ones(len(codes)), places, places)
