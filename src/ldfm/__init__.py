@@ -7,7 +7,7 @@ from ldfm.version import __version__
 
 if TYPE_CHECKING:
     from ldfm.estimator import LDFM, load
-    from ldfm.inference import Estimate
+    from ldfm.inference import Budget, Estimate
     from ldfm.learning import Dirichlet, ModifiedDirichlet
     from ldfm.model_file import ModelFileError
     from ldfm.tables import TableError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "LDFM": "ldfm.estimator",
     "load": "ldfm.estimator",
+    "Budget": "ldfm.inference",
     "Estimate": "ldfm.inference",
     "Dirichlet": "ldfm.learning",
     "ModifiedDirichlet": "ldfm.learning",
@@ -28,6 +29,7 @@ _HOMES = {
 __all__ = [
     "LDFM",
     "ArcWeights",
+    "Budget",
     "Dirichlet",
     "Estimate",
     "ModelFileError",

@@ -10,7 +10,17 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
-from ldfm.inference import Diagnostics, Estimate, ExactTables, Marginals, Method, QueryResult, exact
+from ldfm.inference import (
+    Budget,
+    Diagnostics,
+    Estimate,
+    ExactTables,
+    Marginals,
+    Method,
+    QueryResult,
+    exact,
+    find_marginals,
+)
 from ldfm.kernels.forest_draws import NO_FOREST
 from ldfm.learning import EMSettings, History, Prior, fit_generation
 from ldfm.learning.settings import settings_from_json, settings_to_json
@@ -238,7 +248,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
-    def marginals(self, X: Any, method: Method = "auto") -> Marginals:
+    def marginals(self, X: Any, method: Method = "auto", budget: Budget | float | None = None) -> Marginals:
         """Give the posterior of every unknown (missing) cell given the known cells of its row.
 
         Parameters
@@ -246,20 +256,23 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         X
             Rows with missing cells.
         method
-            "exact" or "auto": enumerate the unknown cells.
+            "exact": enumerate the unknown cells. "gibbs", "tree", "blocked": average over chains of one kind. "auto": enumerate
+            where there are few enough joint states, else "tree". `diagnostics` says for each row how sure the answer is.
+        budget
+            Effort a row for chains: seconds, or a `Budget`.
         """
-        _check_method(method)
+        _check_method(method, ("auto", "exact", "gibbs", "tree", "blocked"))
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        found = exact.marginals(self._exact(), merged)
-        probabilities = {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)}
-        unknown = table.codes == MISSING
-        states = np.array([exact.count_states(self.weights_, row) for row in unknown], dtype=np.int64)
+        seed = np.random.SeedSequence(_entropy(self.random_state))
+        found, errors, diagnostics = find_marginals(
+            self._exact(), merged, method, Budget.of(budget), seed, self.verbose
+        )
         return Marginals(
-            probabilities,
-            {name: np.zeros(values.shape) for name, values in probabilities.items()},
-            unknown,
-            Diagnostics("exact", exact=True, states=states),
+            {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)},
+            {name: values[merged.places] for name, values in zip(self.schema_.names, errors, strict=True)},
+            table.codes == MISSING,
+            diagnostics.of_rows(merged.places),
             self.schema_,
             table.source.frame.implementation if table.source.frame is not None else None,
         )
@@ -283,7 +296,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._check_roles(table, asked, given)
         joint, marginal, states = exact.query(self._exact(), table.codes, asked, given)
         nothing = np.zeros(len(joint))
-        diagnostics = Diagnostics("exact", exact=True, states=states)
+        diagnostics = Diagnostics.of_exact(states.astype(np.float64))
         n_query = asked.sum(axis=1).astype(np.int64)
         return QueryResult(joint, marginal, nothing, nothing.copy(), n_query, diagnostics)
 
@@ -444,9 +457,9 @@ def _refuse_no_forest(parents: Integers) -> Integers:
     return parents
 
 
-def _check_method(method: str) -> None:
-    if method not in ("auto", "exact"):
-        raise ValueError(f"method must be 'auto' or 'exact', not {method!r}")
+def _check_method(method: str, known: tuple[str, ...] = ("auto", "exact")) -> None:
+    if method not in known:
+        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}")
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:

@@ -1,9 +1,12 @@
 """Answers from a model."""
 
 from ldfm.inference.answers import Diagnostics, Estimate, Marginals, Method, QueryResult
+from ldfm.inference.budget import Budget
 from ldfm.inference.exact import ExactTables, ImpossibleEvidenceError, TooManyStatesError
+from ldfm.inference.marginals import find_marginals
 
 __all__ = [
+    "Budget",
     "Diagnostics",
     "Estimate",
     "ExactTables",
@@ -12,4 +15,5 @@ __all__ = [
     "Method",
     "QueryResult",
     "TooManyStatesError",
+    "find_marginals",
 ]

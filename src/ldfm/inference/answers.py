@@ -9,7 +9,7 @@ import numpy as np
 from ldfm.tables import Schema
 from ldfm.types import Booleans, Floats, Integers
 
-Method = Literal["auto", "exact"]
+Method = Literal["auto", "exact", "gibbs", "tree", "blocked"]
 
 
 @dataclass(frozen=True)
@@ -33,21 +33,59 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Diagnostics:
-    """How an answer was found.
+    """How answers were found; arrays have an entry a row.
 
     Attributes
     ----------
     method
-        The method used.
+        The method: "exact" where every row was enumerated.
     exact
-        Whether all numbers are exact but for rounding.
+        Whether the row's numbers are exact but for rounding.
     states
-        (rows,): joint states of the unknown cells that were summed.
+        Joint states of the row's unknown cells.
+    effective_draws
+        Fewest effective draws behind any of the row's numbers; inf where they are exact.
+    r_hat
+        Largest split R-hat of any of the row's numbers: near 1 where chains agree.
+    sweeps
+        Sweeps of all chains of the row.
+    met
+        Whether the target standard error was met by chains that agree. If not, more `budget` may help.
     """
 
     method: str
-    exact: bool
-    states: Integers
+    exact: Booleans
+    states: Floats
+    effective_draws: Floats
+    r_hat: Floats
+    sweeps: Integers
+    met: Booleans
+
+    @classmethod
+    def of_exact(cls, states: Floats, method: str = "exact") -> "Diagnostics":
+        """Give the diagnostics of enumerated rows."""
+        rows = len(states)
+        return cls(
+            method,
+            np.ones(rows, dtype=np.bool_),
+            states,
+            np.full(rows, np.inf),
+            np.ones(rows),
+            np.zeros(rows, dtype=np.int64),
+            np.ones(rows, dtype=np.bool_),
+        )
+
+    def of_rows(self, places: Integers) -> "Diagnostics":
+        """Give the diagnostics of rows that are copies of these, at `places`."""
+        return Diagnostics(
+            self.method,
+            self.exact[places],
+            self.states[places],
+            self.effective_draws[places],
+            self.r_hat[places],
+            self.sweeps[places],
+            self.met[places],
+        )
 
 
 @dataclass(frozen=True)

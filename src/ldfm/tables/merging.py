@@ -28,6 +28,10 @@ class MergedRows(NamedTuple):
     places: Integers
     first_rows: Integers
 
+    def only(self, chosen: Integers) -> "MergedRows":
+        """Give some of the distinct rows, which then stand for themselves alone."""
+        return MergedRows(self.codes[chosen], self.weights[chosen], np.arange(len(chosen)), self.first_rows[chosen])
+
 
 @njit(nogil=True, cache=True)
 def _find_places(codes, slots, places):  # type: ignore[no-untyped-def]

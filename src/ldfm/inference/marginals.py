@@ -1,0 +1,77 @@
+"""Posteriors of missing cells, by enumeration or from chains."""
+
+import numpy as np
+
+from ldfm.inference import exact
+from ldfm.inference.answers import Diagnostics, Method
+from ldfm.inference.budget import Budget
+from ldfm.inference.chains import fold
+from ldfm.inference.sampling import KERNEL_OF, SampledMarginals, sample_marginals
+from ldfm.parallel import map_in_order
+from ldfm.progress import progress
+from ldfm.tables import MISSING, MergedRows
+from ldfm.types import Floats, Integers
+
+
+def find_marginals(
+    tables: exact.ExactTables,
+    rows: MergedRows,
+    method: Method,
+    budget: Budget,
+    seed: np.random.SeedSequence,
+    verbose: int = 0,
+) -> tuple[list[Floats], list[Floats], Diagnostics]:
+    """Give for each variable (distinct rows, values) posteriors and standard errors, and how they were found.
+
+    "auto" enumerates the rows that can be and samples the others. Every row has random numbers of its own, spawned from `seed`.
+    """
+    cardinalities, count = tables.weights.cardinalities, len(rows.codes)
+    states = np.array([float(exact.count_states(tables.weights, row)) for row in rows.codes == MISSING])
+    sampled = states > exact.MAX_STATES if method == "auto" else np.full(count, method != "exact")
+    enumerated, others = np.flatnonzero(~sampled), np.flatnonzero(sampled)
+    means = [np.zeros((count, k)) for k in cardinalities]
+    errors = [np.zeros((count, k)) for k in cardinalities]
+    for variable, found in enumerate(exact.marginals(tables, rows.only(enumerated))):
+        means[variable][enumerated] = found
+    diagnostics = Diagnostics.of_exact(states)
+    if len(others):
+        diagnostics = Diagnostics.of_exact(states, method=method)
+        diagnostics.exact[others] = False
+        for place, answer in zip(others, _sample(tables, rows, others, method, budget, seed, verbose), strict=True):
+            for variable, code in enumerate(rows.codes[place]):
+                if code == MISSING:
+                    means[variable][place] = answer.means[variable, : cardinalities[variable]]
+                    errors[variable][place] = answer.errors[variable, : cardinalities[variable]]
+                else:
+                    means[variable][place, code] = 1.0
+            diagnostics.effective_draws[place] = answer.effective
+            diagnostics.r_hat[place] = answer.r_hat
+            diagnostics.sweeps[place] = answer.sweeps
+            diagnostics.met[place] = answer.met
+    return means, errors, diagnostics
+
+
+def _sample(
+    tables: exact.ExactTables,
+    rows: MergedRows,
+    places: Integers,
+    method: Method,
+    budget: Budget,
+    seed: np.random.SeedSequence,
+    verbose: int,
+) -> list[SampledMarginals]:
+    """Sample some rows, in threads."""
+    model = fold(tables.weights)
+    seeds = seed.spawn(len(rows.codes))
+
+    def one(place: int) -> SampledMarginals:
+        return sample_marginals(
+            model, rows.codes[place], KERNEL_OF[method], budget, seeds[place], int(rows.first_rows[place])
+        )
+
+    answers = []
+    with progress("rows", len(places), verbose) as advance:
+        for answer in map_in_order(one, places.tolist(), tables.n_jobs):
+            answers.append(answer)
+            advance()
+    return answers

@@ -1,0 +1,148 @@
+"""Sweeps over values and forest: each leaves the distribution of (values, forest) given the known values unchanged.
+
+State of a chain: `codes` (n,) values and `parents` (n,) forest, with probability proportional to the product of the forest's arc
+weights. Known variables (`clamped` >= 0) never change their value, only their parent. Every function runs one chain for some
+number of sweeps. `visits` (records, n, most values) takes the conditional distributions of the free values met on the way, those
+of sweep s added to record s * records // sweeps: their average estimates the marginals with less noise than counting values does.
+With no records nothing is recorded.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from ldfm.kernels.arc_matrices import fill_arc_matrices
+from ldfm.kernels.extended_range import choose
+from ldfm.kernels.forest_draws import cumulate_columns, draw_by_walks, draw_forests
+from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
+from ldfm.types import Floats, Integers
+
+ROOT = -1
+WALK_STEPS_A_VARIABLE = 50
+
+
+class Folded(NamedTuple):
+    """A model as samplers see it.
+
+    Attributes
+    ----------
+    table
+        (S + 1, S): arc weights, each times the stop weight of its child.
+    by_child
+        (S, S + 1): the same, child by parent.
+    offsets
+        (n + 1,): first value of each variable.
+    most
+        Largest number of values of a variable.
+    """
+
+    table: Floats
+    by_child: Floats
+    offsets: Integers
+    most: int
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_forest(model, codes, matrices, cumulative, work, generator, parents):
+    """Draw the forest from its posterior given all values."""
+    n = codes.shape[0]
+    fill_arc_matrices(model.table, model.offsets, codes.reshape(1, n), matrices)
+    cumulate_columns(matrices[0], cumulative)
+    if not draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, parents):
+        draw_forests(matrices[0], work, 0, generator, parents.reshape(1, n))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def blocked_sweeps(model, clamped, codes, parents, sweeps, work, generator, visits):
+    """Draw the forest given the values, then all free values given the forest; O(n^2 + n k^2) a sweep but for slow walks."""
+    n = codes.shape[0]
+    table, offsets = model.table, model.offsets
+    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
+    order = np.empty(n, dtype=np.int64)
+    below, messages, posterior = np.empty((n, model.most)), np.empty((n, model.most)), np.zeros((n, model.most))
+    for sweep in range(sweeps):
+        _draw_forest(model, codes, matrices, cumulative, work, generator, parents)
+        order_from_roots(parents, order)
+        send_up(table, offsets, clamped, parents, order, below, messages)
+        draw_values(table, offsets, clamped, parents, order, below, generator, codes)
+        if len(visits):
+            send_down(table, offsets, clamped, parents, order, below, messages, posterior)
+            _add_free(posterior, offsets, clamped, visits[sweep * len(visits) // sweeps])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_free(posterior, offsets, clamped, visits):
+    for j in range(clamped.shape[0]):
+        if clamped[j] < 0:
+            for v in range(offsets[j + 1] - offsets[j]):
+                visits[j, v] += posterior[j, v]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _mark_descendants(parents, i, below_i):
+    """Mark i and all variables below it."""
+    n = parents.shape[0]
+    below_i[:] = False
+    below_i[i] = True
+    changed = True
+    while changed:
+        changed = False
+        for j in range(n):
+            if not below_i[j] and parents[j] != ROOT and below_i[parents[j]]:
+                below_i[j] = True
+                changed = True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def tree_sweeps(model, clamped, codes, parents, sweeps, generator, visits):
+    """Draw value and parent of each variable together, given the rest of the forest and the other values; O(n k + n^2) a variable.
+
+    The probability of value v and parent p is proportional to w(v | x_p) times the product over the children c of w(x_c | v), p
+    not below the variable. (The paper's printed sampler leaves the children out, and is then not valid.)
+    """
+    n = codes.shape[0]
+    table, offsets = model.table, model.offsets
+    below_i = np.empty(n, dtype=np.bool_)
+    weights = np.empty(model.most * (n + 1))
+    for sweep in range(sweeps):
+        for i in range(n):
+            _mark_descendants(parents, i, below_i)
+            low, high = (0, offsets[i + 1] - offsets[i]) if clamped[i] < 0 else (clamped[i], clamped[i] + 1)
+            for v in range(low, high):
+                children = _children_weight(table, offsets, codes, parents, i, offsets[i] + v)
+                place = (v - low) * (n + 1)
+                weights[place] = table[0, offsets[i] + v] * children
+                for p in range(n):
+                    above = table[1 + offsets[p] + codes[p], offsets[i] + v]
+                    weights[place + 1 + p] = 0.0 if below_i[p] else above * children
+            count = (high - low) * (n + 1)
+            if len(visits) and clamped[i] < 0:
+                _add_shares(weights, count, n + 1, visits[sweep * len(visits) // sweeps, i])
+            chosen = choose(weights[:count], generator.random())
+            codes[i] = low + chosen // (n + 1)
+            parents[i] = chosen % (n + 1) - 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _children_weight(table, offsets, codes, parents, i, value):
+    """Give the product of the weights of the arcs from a value of i to its children, relative to their largest possible size."""
+    product = 1.0
+    for c in range(codes.shape[0]):
+        if parents[c] == i:
+            child = offsets[c] + codes[c]
+            largest = 0.0
+            for v in range(offsets[i], offsets[i + 1]):
+                largest = max(largest, table[1 + v, child])
+            product *= table[1 + value, child] / largest
+    return product
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_shares(weights, count, stride, shares):
+    """Add to `shares` the share of each value in weights that come in runs of `stride` a value."""
+    total = 0.0
+    for place in range(count):
+        total += weights[place]
+    for place in range(count):
+        shares[place // stride] += weights[place] / total
