@@ -161,9 +161,9 @@ def test_weights_of_rows_are_repetitions():
         (pa.table([["x"], ["y"]], names=["a", "a"]), "^column name 'a' occurs more than once$"),
         (changed(sky=[None] * 6), "^column 'sky': all cells are missing$"),
         (changed(sky=np.full(6, np.nan)), "^column 'sky': all cells are missing$"),
-        (changed(sky=["sun", None, "sun", "sun", None, "sun"]), "^column 'sky' row 1 is missing; fit needs complete rows$"),
+        (changed(sky=["sun", None, "sun", "sun", None, "sun"]), "^column 'sky' row 1 is missing; fit needs complete rows: learning from incomplete rows is not there yet$"),
         (pd.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])).astype({"cars": "Int64"}), "^column 'cars' row 3 is missing"),
-        (pl.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])), "^column 'cars' row 3 is missing; fit needs complete rows$"),
+        (pl.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])), "^column 'cars' row 3 is missing; fit needs complete rows: learning from incomplete rows is not there yet$"),
         (changed(cars=[1.5, 2.0, 2.0, 3.0, 1.0, np.inf]), "^column 'cars' row 5: value inf is not finite$"),
         (pd.DataFrame(changed(cars=[1.5, -np.inf, 2.0, 3.0, 1.0, 1.0])), "^column 'cars' row 1: value -inf is not finite$"),
         (
@@ -355,13 +355,9 @@ def test_roles_of_missing_cells(model):
 
 
 def test_one_name_is_no_list_of_names(model):
-    with pytest.raises(
-        TypeError, match=r"^query must be a list of column names or a boolean array, not the text 'sky'$"
-    ):
+    with pytest.raises(TypeError, match=r"^query must be a list of column names or a boolean array, not 'sky'$"):
         model.query_log_likelihood(WEATHER, "sky", ["road"])
-    with pytest.raises(
-        TypeError, match=r"^evidence must be a list of column names or a boolean array, not the text 'sky'$"
-    ):
+    with pytest.raises(TypeError, match=r"^evidence must be a list of column names or a boolean array, not 'sky'$"):
         model.query_log_likelihood(WEATHER, ["road"], "sky")
 
 
@@ -394,7 +390,7 @@ def test_bad_weights_of_rows(weights, message):
     [
         ({"variant": "ldfm-x"}, "^variant must be 'ldfm' or 'ldfm-s', not 'ldfm-x'$"),
         ({"variant": None}, "^variant must be 'ldfm' or 'ldfm-s', not None$"),
-        ({"objective": "speed"}, "^objective must be .*, not 'speed'$"),
+        ({"objective": "speed"}, "^objective must be .*, not 'speed'"),
         ({"prior": "dirichlet"}, r"^prior must be None, Dirichlet\(\.\.\.\) or ModifiedDirichlet\(\.\.\.\), not 'dirichlet'$"),
         ({"prior": 1.0}, "^prior must be None, .*, not 1.0$"),
         ({"prior": Dirichlet}, "^prior must be None, .*, not <class"),

@@ -120,7 +120,7 @@ def test_marginals_of_known_and_unknown_cells(fitted, asia):
     frame = pd.DataFrame({name: values[:4] for name, values in asia.items()})
     frame.loc[[0, 2], "lung"] = None
     answer = fitted.marginals(frame)
-    assert answer.diagnostics.exact
+    assert answer.diagnostics.exact.all()
     assert answer.unknown.sum() == 2
     for values in answer.probabilities.values():
         np.testing.assert_allclose(values.sum(axis=1), 1.0)
@@ -147,6 +147,40 @@ def test_roles_by_name_and_by_array_agree_in_any_column_order(fitted, asia):
     np.testing.assert_allclose(by_array.marginal, by_name.marginal, rtol=1e-12)
     assert (by_name.n_query == 2).all()
     assert (by_name.joint_se == 0).all()
+
+
+def test_roles_in_a_frame_go_by_name(fitted, asia):
+    frame = pd.DataFrame({name: values[:9] for name, values in asia.items()})
+    asked = pd.DataFrame(False, index=frame.index, columns=frame.columns)
+    asked["lung"] = True
+    given_ = pd.DataFrame(False, index=frame.index, columns=frame.columns[::-1])
+    given_["smoke"] = True
+    expected = fitted.query_log_likelihood(frame, ["lung"], ["smoke"]).joint
+    for roles in (pd.DataFrame, pl.from_pandas):
+        found = fitted.query_log_likelihood(frame, roles(asked[frame.columns[::-1]]), roles(given_)).joint
+        np.testing.assert_array_equal(found, expected)
+    with pytest.raises(ValueError, match="must have the table's columns"):
+        fitted.query_log_likelihood(frame, asked.rename(columns={"lung": "long"}), ["smoke"])
+    with pytest.raises(ValueError, match="an array of roles must be boolean"):
+        fitted.query_log_likelihood(frame, asked.astype(int), ["smoke"])
+    with pytest.raises(TypeError, match="query must be a list of column names or a boolean array, not None"):
+        fitted.query_log_likelihood(frame, None, ["smoke"])
+
+
+def test_a_model_that_gives_no_row_a_probability_has_no_scores():
+    model = LDFM.from_weights([0, 0], np.zeros((2, 2)), values={"a": ["x", "y"]})
+    with pytest.raises(ValueError, match="no row has positive probability"):
+        model.score_samples({"a": ["x"]})
+    with pytest.raises(TypeError, match="values must be in order, not a set"):
+        LDFM.from_weights([0, 0], np.zeros((2, 2)), values={"a": {"x", "y"}})
+
+
+def test_a_float_column_taken_as_categories_survives_saving(tmp_path):
+    table = {"a": np.array([0.5, 1.5, 0.5]), "b": ["x", "y", "x"]}
+    LDFM(kinds={"a": "discrete"}, max_iter=2).fit(table).save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.kinds == {"a": "discrete"}
+    assert again.fit(table).schema_.columns[0].values == (0.5, 1.5)
 
 
 def test_a_model_survives_saving_and_pickling(fitted, asia, tmp_path):

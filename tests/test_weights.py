@@ -42,6 +42,25 @@ def test_a_normalised_ldfm_s_is_its_own_normalised_form():
     assert weights.normalised() is weights
 
 
+@pytest.mark.parametrize("size", [1e-320, 1e-160, 1e300])
+def test_weights_of_any_common_size_can_be_normalised(size):
+    weights = random_weights((2, 3), 0, stops=False, normalise=False, decades=0.0)
+    stop = np.full(6, min(size, 1.0))
+    np.testing.assert_allclose(
+        log_probabilities(ArcWeights(weights.table * size, (2, 3), stop).normalised()),
+        log_probabilities(weights),
+        rtol=1e-3,
+    )
+
+
+def test_a_root_that_cannot_stop_has_no_normalised_form():
+    weights = random_weights((2, 2), 0)
+    stop = weights.stop.copy()
+    stop[0] = 0.0
+    with pytest.raises(ValueError, match="no row can be generated"):
+        ArcWeights(weights.table, (2, 2), stop).normalised()
+
+
 def test_weights_too_far_apart_to_normalise_are_refused():
     table = np.where(arc_mask((2, 2)), 1.0, 0.0)
     table[0, 0], table[0, 1] = 1e300, 1e-300

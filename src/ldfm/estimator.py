@@ -1,6 +1,6 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -150,7 +150,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if self.variant not in ("ldfm", "ldfm-s"):
             raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {self.variant!r}")
         if self.objective != "generation":
-            raise ValueError(f"objective must be 'generation', not {self.objective!r}")
+            raise ValueError(
+                f"objective must be 'generation', not {self.objective!r}: learning on the normalised likelihood is not there yet"
+            )
         if self.prior is not None and (isinstance(self.prior, type) or not isinstance(self.prior, Prior)):
             raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {self.prior!r}")
         if not _is_whole(self.max_iter):
@@ -160,6 +162,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         fraction = self.validation_fraction
         if fraction is not None and not (_is_real(fraction) and 0 < fraction < 1):
             raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
+        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
+            raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
+        if not _is_real(self.verbose):
+            raise ValueError(f"verbose must be a number, not {self.verbose!r}")
         seed = self.random_state
         if not (seed is None or isinstance(seed, np.random.Generator) or _is_whole(seed)):
             raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
@@ -227,11 +233,11 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def log_forest_sum(self, X: Any) -> Floats:
         """Give log Z of complete rows (LDFM-S: times their stop weights): their log probability up to the partition."""
-        return forests.log_sums(self.weights_of_fit(), self._complete(X, "log_forest_sum").codes, self.n_jobs)
+        return forests.log_sums(self._fitted_weights(), self._complete(X, "log_forest_sum").codes, self.n_jobs)
 
     def log_partition(self) -> Estimate:
         """Give log of the sum of exp(log_forest_sum) over all complete rows, by enumeration."""
-        self.weights_of_fit()
+        self._fitted_weights()
         return Estimate(self._exact().log_partition(), 0.0, exact=True)
 
     def score_samples(self, X: Any) -> Floats:
@@ -239,12 +245,18 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         table = self._encoded(X)
         merged = merge_rows(table.codes)
         logs = exact.log_evidence(self._exact(), merged)[merged.places]
-        scores: Floats = logs - self._exact().log_partition()
+        log_partition = self._exact().log_partition()
+        if log_partition == -np.inf:
+            raise ValueError("no row has positive probability under this model, so rows have no scores")
+        scores: Floats = logs - log_partition
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Give the mean of `score_samples`."""
-        return float(self.score_samples(X).mean())
+        scores = self.score_samples(X)
+        if not len(scores):
+            raise TableError("the table has no rows to score")
+        return float(scores.mean())
 
     # --- questions ---------------------------------------------------------------------------------------------------
 
@@ -294,11 +306,15 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         asked = self._roles("query", query, table)
         given = self._roles("evidence", evidence, table)
         self._check_roles(table, asked, given)
-        joint, marginal, states = exact.query(self._exact(), table.codes, asked, given)
-        nothing = np.zeros(len(joint))
-        diagnostics = Diagnostics.of_exact(states.astype(np.float64))
+        # rows with the same question are one: hidden cells do not count, evidence is what is known and not asked
+        n = asked.shape[1]
+        merged = merge_rows(np.hstack([np.where(asked | given, table.codes, MISSING), asked.astype(table.codes.dtype)]))
+        questions = merged._replace(codes=merged.codes[:, :n])
+        joint, marginal, states = exact.query(self._exact(), questions, merged.codes[:, n:] == 1)
+        nothing = np.zeros(len(asked))
+        diagnostics = Diagnostics.of_exact(states.astype(np.float64)).of_rows(merged.places)
         n_query = asked.sum(axis=1).astype(np.int64)
-        return QueryResult(joint, marginal, nothing, nothing.copy(), n_query, diagnostics)
+        return QueryResult(joint[merged.places], marginal[merged.places], nothing, nothing.copy(), n_query, diagnostics)
 
     def most_probable(self, X: Any, method: Method = "auto") -> Any:
         """Give `X` with every missing cell filled by the jointly most probable completion of its row."""
@@ -313,9 +329,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def arc_marginals(self, X: Any) -> Floats:
         """Give (rows, n + 1, n): probability that the forest of a complete row has the arc parent -> child; parent 0 is the root.
 
-        Columns sum to 1; they are 0 for a row of probability zero, which has no forest.
+        Columns sum to 1; they are 0 for a row that no forest can generate.
         """
-        return forests.marginals_of_arcs(self.weights_of_fit(), self._complete(X, "arc_marginals").codes, self.n_jobs)
+        return forests.marginals_of_arcs(self._fitted_weights(), self._complete(X, "arc_marginals").codes, self.n_jobs)
 
     def best_forest(self, X: Any) -> Integers:
         """Give (rows, n): for each variable its parent's place in the most probable forest of the row, -1 for the root."""
@@ -324,8 +340,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def sample_forests(self, X: Any, n: int = 1) -> Integers:
         """Give (rows, n, variables): n forests of each row, drawn independently from the posterior; parents as `best_forest`."""
-        if n < 1:
-            raise ValueError(f"n must be at least 1, not {n}")
+        if not _is_whole(n) or n < 1:
+            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
         table = self._complete(X, "sample_forests")
         seed = np.random.SeedSequence(_entropy(self.random_state))
         return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, seed, self.n_jobs))
@@ -348,6 +364,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if len(table.codes) != 1:
             raise ValueError(f"plot_forest draws one row, the table has {len(table.codes)}")
         values = [column.values[code] for column, code in zip(self.schema_.columns, table.codes[0], strict=True)]
+        _refuse_no_forest(forests.best_forests(self.weights_, table.codes, 1))
         marginals = forests.marginals_of_arcs(self.weights_, table.codes, 1)[0]
         return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
 
@@ -355,13 +372,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, whole or not at all; `ldfm.load` reads it."""
-        weights = self.weights_of_fit()
+        weights = self._fitted_weights()
         record = ModelRecord(self.schema_, weights, settings_to_json(self.get_params()), self.history_, __version__)
         write_model(Path(path), record)
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def weights_of_fit(self) -> ArcWeights:
+    def _fitted_weights(self) -> ArcWeights:
         """Give `weights_`, or raise scikit-learn's NotFittedError."""
         check_is_fitted(self, "weights_")
         return self.weights_
@@ -371,7 +388,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return self._tables
 
     def _encoded(self, X: Any) -> Table:
-        self.weights_of_fit()
+        self._fitted_weights()
         return encode(read_source(X), self.schema_)
 
     def _complete(self, X: Any, what: str) -> Table:
@@ -382,17 +399,22 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _roles(self, what: str, columns: Columns, table: Table) -> Booleans:
         """Turn column names or a boolean array into (rows, n)."""
         shape = table.codes.shape
-        if isinstance(columns, str):
-            raise TypeError(f"{what} must be a list of column names or a boolean array, not the text {columns!r}")
+        listed = isinstance(columns, Collection) and not isinstance(columns, str)
+        if not listed and not hasattr(columns, "__array__"):
+            raise TypeError(f"{what} must be a list of column names or a boolean array, not {columns!r}")
+        names = list(getattr(columns, "column_names", getattr(columns, "columns", table.source.names)))
         array = np.asarray(columns)
-        if array.dtype == np.bool_ and array.size:
+        if array.ndim == 2 or (array.dtype == np.bool_ and array.size):
+            if array.dtype != np.bool_:
+                raise ValueError(f"{what}: an array of roles must be boolean, not {array.dtype}")
             if array.shape != shape:
                 raise ValueError(f"{what}: a boolean array must have the table's shape {shape}, not {array.shape}")
-            # columns of a frame may come in another order than the model's
-            order = (
-                [table.source.names.index(name) for name in self.schema_.names] if table.source.named else slice(None)
-            )
-            return array[:, order]
+            if not table.source.named:
+                return array
+            # columns may come in another order than the model's
+            if sorted(map(str, names)) != sorted(self.schema_.names):
+                raise ValueError(f"{what}: a frame of roles must have the table's columns, not {names}")
+            return array[:, [names.index(name) for name in self.schema_.names]]
         roles = np.zeros(shape, dtype=np.bool_)
         for name in columns:
             if name not in self.schema_.names:
@@ -415,14 +437,20 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 def load(path: str | Path) -> LDFM:
     """Read a model file written by `LDFM.save`; files from strangers are safe to open."""
     record = read_model(Path(path))
-    model = LDFM(**settings_from_json(record.settings))
+    # that floating-point columns were taken as categories can be seen from the schema
+    kinds = {column.name: "discrete" for column in record.schema.columns if column.type_name == "float"}
+    model = LDFM(**settings_from_json(record.settings), kinds=kinds or None)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
     model._adopt(record.schema, record.weights, record.history, named=record.schema.names != places)
     return model
 
 
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral)
+
+
 def _is_whole(value: Any) -> bool:
-    return isinstance(value, Integral) and int(value) >= 0
+    return _is_integer(value) and int(value) >= 0
 
 
 def _is_real(value: Any) -> bool:
@@ -438,8 +466,12 @@ def _row_weights(sample_weight: Any, rows: int) -> Floats:
     bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         raise ValueError(f"sample_weight row {bad[0]} is {weights[bad[0]]}; weights must be finite and not negative")
-    if weights.sum() <= 0:
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total <= 0:
         raise ValueError("sample_weight is 0 for every row")
+    if not 1e-290 < total < 1e290:
+        raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
     return weights
 
 
@@ -447,7 +479,10 @@ def _refuse_missing(table: Table, what: str) -> None:
     places = np.argwhere(table.codes == MISSING)
     if places.size:
         row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
+        hint = ": learning from incomplete rows is not there yet" if what == "fit" else ""
+        raise TableError(
+            f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows{hint}"
+        )
 
 
 def _refuse_no_forest(parents: Integers) -> Integers:
@@ -459,7 +494,8 @@ def _refuse_no_forest(parents: Integers) -> Integers:
 
 def _check_method(method: str, known: tuple[str, ...] = ("auto", "exact")) -> None:
     if method not in known:
-        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}")
+        hint = "" if len(known) > 2 else ": samplers answer `marginals` only so far"
+        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}{hint}")
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:

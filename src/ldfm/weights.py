@@ -123,13 +123,16 @@ class ArcWeights:
         """
         if self.stop is not None and self.is_normalised:
             return self
+        if self.stop is not None and self.stop[0] == 0:
+            raise ValueError(
+                "the stop weight of the root is 0: no row can be generated, so there is no normalised form"
+            )
         stops = np.ones(len(self.root)) if self.stop is None else self.stop[1:]
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            weights = self.table * stops
-            weights = weights * self._balance(weights)
-            # sums c B <= 3/16 keep s in [3/4, 1], where the iteration contracts by 1/3 or better
-            weights = weights * (3.0 / 16.0 / max(weights.sum(axis=1).max(), np.finfo(float).tiny))
-        if not np.isfinite(weights).all() or (weights[(self.table > 0) & (stops > 0)] == 0).any():
+        # quotients by the largest, not products with its inverse: weights of 1e-320 throughout are as good as any
+        weights = self._balanced(self._balanced(self.table) * (stops / max(stops.max(), np.finfo(float).tiny)))
+        # sums c B <= 3/16 keep s in [3/4, 1], where the iteration contracts by 1/3 or better
+        weights = weights * (3.0 / 16.0 / max(weights.sum(axis=1).max(), 1.0))
+        if (weights[(self.table > 0) & (stops > 0)] == 0).any():
             raise ValueError("arc weights span too many orders of magnitude to be normalised")
         stop = np.ones(weights.shape[0])
         for _ in range(200):
@@ -138,10 +141,13 @@ class ArcWeights:
                 break
         return ArcWeights(weights / stop[1:], self.cardinalities, stop)
 
-    def _balance(self, weights: Floats) -> Floats:
-        """Give a factor for each child value, one a variable: the largest weight into each variable becomes 1."""
+    def _balanced(self, weights: Floats) -> Floats:
+        """Scale the arcs into each variable so that the largest is 1."""
         largest = np.array([weights[:, a:b].max() for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)])
-        return np.repeat(np.divide(1.0, largest, out=np.ones(len(largest)), where=largest > 0), self.cardinalities)
+        scale = np.repeat(np.where(largest > 0, largest, 1.0), self.cardinalities)
+        with np.errstate(under="ignore"):
+            balanced: Floats = weights / scale
+        return balanced
 
 
 def arc_mask(cardinalities: tuple[int, ...]) -> Booleans:

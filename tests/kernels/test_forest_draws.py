@@ -9,7 +9,8 @@ from oracles.forests import forest_weights
 from statistics_checks import FALSE_ALARM, p_value
 
 DRAWS = 20_000
-CASES = [(1, 0.0, 1.0), (1, 0.3, 1e-15), (6, 0.0, 1e-3), (300, 0.2, 1.0), (300, 0.2, 1e-15)]
+# the roots of 1e-295 are beyond what doubles are trusted with: those draws are made in the extended range
+CASES = [(1, 0.0, 1.0), (1, 0.3, 1e-15), (6, 0.0, 1e-3), (1, 0.0, 1e-200), (1, 0.0, 1e-295)]
 
 
 def probabilities(arcs: np.ndarray) -> dict[tuple[int, ...], float]:
@@ -36,9 +37,11 @@ def draw(arcs: np.ndarray, budget: int, seed: int = 0) -> tuple[list[tuple[int, 
 @pytest.mark.parametrize("n", [1, 3, 4])
 def test_draws_by_elimination_match_enumeration(n, decades, zeros, root):
     arcs = reachable_arcs(n, 5, decades, zeros, root)
+    truth = probabilities(arcs)
+    assert n == 1 or sum(p > 0.01 for p in truth.values()) > 2  # a test of draws needs more than one likely forest
     draws, eliminated = draw(arcs, budget=0)
     assert eliminated == DRAWS
-    assert p_value(draws, probabilities(arcs)) > FALSE_ALARM
+    assert p_value(draws, truth) > FALSE_ALARM
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4])

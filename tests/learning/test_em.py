@@ -47,7 +47,7 @@ def test_a_row_of_weight_two_is_the_row_twice():
     row_weights = np.ones(50)
     row_weights[:20] = 2.0
     start = ArcWeights.uniform(cardinalities, "ldfm-s")
-    for prior in (None, Dirichlet(1.2)):
+    for prior in (None, Dirichlet(1.2), ModifiedDirichlet(-1.0, 1e-4)):
         by_weight, _ = fit_generation(merge_rows(codes, row_weights), start, prior, ALL)
         by_rows, _ = fit_generation(merge_rows(twice), start, prior, ALL)
         np.testing.assert_allclose(by_weight.table, by_rows.table, rtol=0, atol=1e-13)
@@ -111,6 +111,17 @@ def test_rows_of_weight_zero_count_nothing():
     start = ArcWeights.uniform(cardinalities, "ldfm-s")
     a, _ = fit_generation(merge_rows(codes, row_weights), start, None, ALL)
     b, _ = fit_generation(merge_rows(codes[:30]), start, None, ALL)
-    seen = merge_rows(codes[:30])
-    assert len(seen.codes) < 60
     np.testing.assert_allclose(a.table, b.table, rtol=0, atol=1e-12)
+
+
+def test_a_value_never_seen_gets_the_mode_of_its_prior():
+    codes = np.zeros((50, 2), dtype=np.int64)
+    codes[::2, 1] = 1
+    start = ArcWeights.uniform((2, 2), "ldfm-s")
+    settings = EMSettings(max_iter=30, tol=0.0)
+    weights, history = fit_generation(merge_rows(codes), start, ModifiedDirichlet(-5.0, 1e-4), settings)
+    np.testing.assert_allclose(np.sort([*weights.table[2][2:], weights.stop[2]]), [1e-4, 1e-4, 1 - 2e-4])
+    assert (np.diff(history.objective) >= -1e-12 * np.abs(history.objective[1:])).all()
+    # without a prior nothing speaks for any distribution: it keeps the one it started with
+    weights, _ = fit_generation(merge_rows(codes), start, None, settings)
+    np.testing.assert_allclose(weights.table[2], start.table[2])

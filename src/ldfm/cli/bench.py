@@ -11,8 +11,8 @@ app = typer.Typer(help="Run benchmarks; results are stored with where they came 
 @app.command(epilog="Example: ldfm bench kernels --sizes 20,37,76")
 def kernels(
     sizes: Annotated[str, typer.Option(help="Numbers of variables, comma-separated.")] = "8,20,37,56,76",
-    graphs: Annotated[int, typer.Option(help="Arc matrices a size.")] = 1000,
-    rounds: Annotated[int, typer.Option(help="Times each peer is run; they take turns.")] = 15,
+    graphs: Annotated[int, typer.Option(min=1, help="Arc matrices a size.")] = 1000,
+    rounds: Annotated[int, typer.Option(min=1, help="Times each peer is run; they take turns.")] = 15,
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for results, table and plot.")] = Path(
         "benchmarks/results"
     ),

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from ldfm.forests import log_sums
-from ldfm.tables import MISSING, MergedRows, unmerged
+from ldfm.tables import MISSING, MergedRows
 from ldfm.types import Booleans, Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
@@ -123,14 +123,16 @@ def marginals(tables: ExactTables, rows: MergedRows) -> list[Floats]:
     return found
 
 
-def query(tables: ExactTables, codes: Codes, asked: Booleans, evidence: Booleans) -> tuple[Floats, Floats, Integers]:
-    """Give log p(query | evidence), the sum of the cells' own log posteriors, and the states summed, of each row.
+def query(tables: ExactTables, rows: MergedRows, asked: Booleans) -> tuple[Floats, Floats, Integers]:
+    """Give log p(query | evidence), the sum of the cells' own log posteriors, and the states summed, of each distinct row.
 
-    `codes` has the values of query and evidence cells; all other cells are summed out.
+    Cells that are not missing are query where `asked`, else evidence; missing cells are summed out.
     """
+    codes = rows.codes
     joint, marginal = np.zeros(len(codes)), np.zeros(len(codes))
     states = np.ones(len(codes), dtype=np.int64)
-    known = unmerged(np.where(evidence, codes, MISSING))
+    evidence = (codes != MISSING) & ~asked
+    known = rows._replace(codes=np.where(evidence, codes, MISSING))
     for row, table in tables.tables(known):
         total = _total(table, known, row)
         states[row] = table.size

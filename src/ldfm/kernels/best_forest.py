@@ -5,7 +5,7 @@ from math import inf, log
 import numpy as np
 from numba import njit
 
-NO_FOREST = -2
+from ldfm.kernels.forest_draws import NO_FOREST
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -64,9 +64,8 @@ def maximise(weights: ArcWeights, arc_counts: Floats, stop_counts: Floats, prior
     """Give the weights that maximise the expected log probability plus log prior (M-step)."""
     counts = np.hstack([arc_counts, stop_counts[:, None]])
     modes = prior.modes(counts, _outcomes(weights))
-    # a parent that was never seen generating: any distribution is as good, so it keeps the one it has
-    unseen = (counts * _outcomes(weights)).sum(axis=1) <= 0
-    rows = np.where(unseen[:, None], _as_rows(weights), modes)
+    # where counts and prior leave a parent's distribution open it keeps the one it has
+    rows = np.where(np.isnan(modes), _as_rows(weights), modes)
     return ArcWeights(rows[:, :-1], weights.cardinalities, None if weights.stop is None else rows[:, -1])
 
 

@@ -18,7 +18,10 @@ class Prior(Protocol):
     """What the M-step asks of a prior."""
 
     def modes(self, counts: Floats, allowed: Booleans) -> Floats:
-        """Give for each row of expected counts (rows, outcomes) the most probable distribution over its allowed outcomes."""
+        """Give for each row of expected counts (rows, outcomes) the most probable distribution over its allowed outcomes.
+
+        NaN throughout a row where all distributions are equally good.
+        """
 
     def log_density(self, rows: Floats, allowed: Booleans) -> float:
         """Give the log prior density of all rows, up to a constant."""
@@ -99,8 +102,11 @@ class ModifiedDirichlet:
         rows = np.zeros(counts.shape)
         for row in range(len(counts)):
             places = allowed[row]
-            if places.any():
-                rows[row, places] = floored_mode(counts[row, places] + (self.alpha - 1.0), self.floor)
+            pseudo_counts = counts[row, places] + (self.alpha - 1.0)
+            if not pseudo_counts.any():
+                rows[row] = np.nan
+            else:
+                rows[row, places] = floored_mode(pseudo_counts, self.floor)
         return rows
 
     def log_density(self, rows: Floats, allowed: Booleans) -> float:

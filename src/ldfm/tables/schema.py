@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ldfm.types import Integers
-
 Scalar = str | int | float | bool | date | datetime
 Kind = Literal["discrete"]
 MISSING = -1
@@ -134,7 +132,11 @@ class Schema:
     def of_values(cls, values: Mapping[str, Any]) -> "Schema":
         """Make a schema from ``{"column": [values], ...}``."""
         columns = []
+        if not isinstance(values, Mapping):
+            raise TypeError(f"values must be a mapping of column names to values, not {type(values).__name__}")
         for name, given in values.items():
+            if isinstance(given, (set, frozenset)):
+                raise TypeError(f"column {name!r}: values must be in order, not a {type(given).__name__}")
             if isinstance(given, str):
                 raise ValueError(f"column {name!r}: needs a list of values, not the text {given!r}")
             listed = tuple(plain(value) for value in given)
@@ -152,11 +154,6 @@ class Schema:
     def cardinalities(self) -> tuple[int, ...]:
         """Number of values of each variable."""
         return tuple(len(column.values) for column in self.columns)
-
-    @cached_property
-    def offsets(self) -> Integers:
-        """(n + 1,): index of each variable's first value among all values; the last entry is their number S."""
-        return np.concatenate([[0], np.cumsum(self.cardinalities)]).astype(np.int64)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give what `from_json` reads."""
