@@ -161,7 +161,7 @@ def test_weights_of_rows_are_repetitions():
         (pa.table([["x"], ["y"]], names=["a", "a"]), "^column name 'a' occurs more than once$"),
         (changed(sky=[None] * 6), "^column 'sky': all cells are missing$"),
         (changed(sky=np.full(6, np.nan)), "^column 'sky': all cells are missing$"),
-        (changed(sky=["sun", None, "sun", "sun", None, "sun"]), "^column 'sky' row 1 is missing; fit needs complete rows: learning"),
+        (changed(sky=["sun", None, "sun", "sun", None, "sun"]), "^column 'sky' row 1 is missing; fit needs complete rows"),
         (pd.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])).astype({"cars": "Int64"}), "^column 'cars' row 3 is missing"),
         (pl.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])), "^column 'cars' row 3 is missing; fit needs complete rows: learning"),
         (changed(cars=[1.5, 2.0, 2.0, 3.0, 1.0, np.inf]), "^column 'cars' row 5: value inf is not finite$"),
