@@ -1,9 +1,12 @@
 """Code in README and docs runs as it stands."""
 
+import doctest
 import re
 from pathlib import Path
 
 import pytest
+
+from ldfm import estimator
 
 HERE = Path(__file__).parents[1]
 PAGES = [HERE / "README.md", *sorted((HERE / "docs").glob("*.md"))]
@@ -24,3 +27,9 @@ def test_links_lead_somewhere():
         for target in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
             if not target.startswith("http"):
                 assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_examples_in_docstrings_run():
+    results = doctest.testmod(estimator)
+    assert results.attempted > 5
+    assert results.failed == 0

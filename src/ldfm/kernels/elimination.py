@@ -298,5 +298,6 @@ def leave_alone(steps, base, block, alone, multiples, products):
             multiples[m, entry] = escape_m
             last += steps[to_k, home] * escape_k + steps[to_m, home] * escape_m
         products[lane] = first * second * last
+        # a zero makes the numbers after it NaN; being compared first, it is what min gives
         least = min(least, min(first, min(second, last)))
     return least
