@@ -1,6 +1,6 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -27,6 +27,7 @@ from ldfm.learning.settings import settings_from_json, settings_to_json
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
     MISSING,
+    Columns,
     MergedRows,
     Schema,
     Table,
@@ -34,14 +35,14 @@ from ldfm.tables import (
     encode,
     fill_missing,
     learn_table,
+    merge_questions,
     merge_rows,
     read_source,
+    roles_of_cells,
 )
-from ldfm.types import Booleans, Codes, Floats, Integers
+from ldfm.types import Codes, Floats, Integers
 from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
-
-Columns = Sequence[str] | Booleans
 
 
 class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -303,14 +304,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         _check_method(method)
         table = self._encoded(X)
-        asked = self._roles("query", query, table)
-        given = self._roles("evidence", evidence, table)
-        self._check_roles(table, asked, given)
-        # rows with the same question are one: hidden cells do not count, evidence is what is known and not asked
-        n = asked.shape[1]
-        merged = merge_rows(np.hstack([np.where(asked | given, table.codes, MISSING), asked.astype(table.codes.dtype)]))
-        questions = merged._replace(codes=merged.codes[:, :n])
-        joint, marginal, states = exact.query(self._exact(), questions, merged.codes[:, n:] == 1)
+        asked, given = roles_of_cells(table, query, evidence)
+        merged, distinct = merge_questions(table.codes, asked, given)
+        joint, marginal, states = exact.query(self._exact(), merged, distinct)
         nothing = np.zeros(len(asked))
         diagnostics = Diagnostics.of_exact(states.astype(np.float64)).of_rows(merged.places)
         n_query = asked.sum(axis=1).astype(np.int64)
@@ -395,43 +391,6 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         table = self._encoded(X)
         _refuse_missing(table, what)
         return table
-
-    def _roles(self, what: str, columns: Columns, table: Table) -> Booleans:
-        """Turn column names or a boolean array into (rows, n)."""
-        shape = table.codes.shape
-        listed = isinstance(columns, Collection) and not isinstance(columns, str)
-        if not listed and not hasattr(columns, "__array__"):
-            raise TypeError(f"{what} must be a list of column names or a boolean array, not {columns!r}")
-        names = list(getattr(columns, "column_names", getattr(columns, "columns", table.source.names)))
-        array = np.asarray(columns)
-        if array.ndim == 2 or (array.dtype == np.bool_ and array.size):
-            if array.dtype != np.bool_:
-                raise ValueError(f"{what}: an array of roles must be boolean, not {array.dtype}")
-            if array.shape != shape:
-                raise ValueError(f"{what}: a boolean array must have the table's shape {shape}, not {array.shape}")
-            if not table.source.named:
-                return array
-            # columns may come in another order than the model's
-            if sorted(map(str, names)) != sorted(self.schema_.names):
-                raise ValueError(f"{what}: a frame of roles must have the table's columns, not {names}")
-            return array[:, [names.index(name) for name in self.schema_.names]]
-        roles = np.zeros(shape, dtype=np.bool_)
-        for name in columns:
-            if name not in self.schema_.names:
-                raise ValueError(f"{what} names column {name!r}, which the model does not have")
-            roles[:, self.schema_.names.index(str(name))] = True
-        return roles
-
-    def _check_roles(self, table: Table, asked: Booleans, given: Booleans) -> None:
-        for bad, complaint in (
-            (asked & given, "is both query and evidence"),
-            (asked & (table.codes == MISSING), "is a query cell but its value is missing"),
-            (given & (table.codes == MISSING), "is an evidence cell but its value is missing"),
-        ):
-            places = np.argwhere(bad)
-            if places.size:
-                row, column = places[0]
-                raise TableError(f"column {self.schema_.names[column]!r} row {row} {complaint}")
 
 
 def load(path: str | Path) -> LDFM:

@@ -4,12 +4,14 @@ from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Table, encode, learn_table
 from ldfm.tables.filling import fill_missing
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged
+from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema
 from ldfm.tables.sources import read_source
 
 __all__ = [
     "MISSING",
     "Column",
+    "Columns",
     "MergedRows",
     "Schema",
     "Source",
@@ -18,7 +20,9 @@ __all__ = [
     "encode",
     "fill_missing",
     "learn_table",
+    "merge_questions",
     "merge_rows",
     "read_source",
+    "roles_of_cells",
     "unmerged",
 ]

@@ -1,0 +1,68 @@
+"""Which cells of a question are query and which evidence; the rest is hidden."""
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from ldfm.tables.cells import TableError
+from ldfm.tables.encoding import Table
+from ldfm.tables.merging import MergedRows, merge_rows
+from ldfm.tables.schema import MISSING
+from ldfm.types import Booleans, Codes
+
+Columns = Sequence[str] | Booleans
+
+
+def roles_of_cells(table: Table, query: Columns, evidence: Columns) -> tuple[Booleans, Booleans]:
+    """Give (rows, n) which cells are query and which evidence, from column names or boolean arrays of the table's shape.
+
+    No cell may be both, and none may be missing.
+    """
+    asked, given = _roles("query", query, table), _roles("evidence", evidence, table)
+    for bad, complaint in (
+        (asked & given, "is both query and evidence"),
+        (asked & (table.codes == MISSING), "is a query cell but its value is missing"),
+        (given & (table.codes == MISSING), "is an evidence cell but its value is missing"),
+    ):
+        places = np.argwhere(bad)
+        if places.size:
+            row, column = places[0]
+            raise TableError(f"column {table.schema.names[column]!r} row {row} {complaint}")
+    return asked, given
+
+
+def merge_questions(codes: Codes, asked: Booleans, given: Booleans) -> tuple[MergedRows, Booleans]:
+    """Merge rows that ask the same; give them, hidden cells missing, and (distinct rows, n) which cells are query.
+
+    Hidden cells do not tell rows apart; evidence is what is known and not asked.
+    """
+    n = codes.shape[1]
+    merged = merge_rows(np.hstack([np.where(asked | given, codes, MISSING), asked.astype(codes.dtype)]))
+    return merged._replace(codes=merged.codes[:, :n]), merged.codes[:, n:] == 1
+
+
+def _roles(what: str, columns: Columns, table: Table) -> Booleans:
+    """Turn column names or a boolean array into (rows, n)."""
+    shape, known = table.codes.shape, table.schema.names
+    listed = isinstance(columns, Collection) and not isinstance(columns, str)
+    if not listed and not hasattr(columns, "__array__"):
+        raise TypeError(f"{what} must be a list of column names or a boolean array, not {columns!r}")
+    names = list(getattr(columns, "column_names", getattr(columns, "columns", table.source.names)))
+    array = np.asarray(columns)
+    if array.ndim == 2 or (array.dtype == np.bool_ and array.size):
+        if array.dtype != np.bool_:
+            raise ValueError(f"{what}: an array of roles must be boolean, not {array.dtype}")
+        if array.shape != shape:
+            raise ValueError(f"{what}: a boolean array must have the table's shape {shape}, not {array.shape}")
+        if not table.source.named:
+            return array
+        # columns may come in another order than the model's
+        if sorted(map(str, names)) != sorted(known):
+            raise ValueError(f"{what}: a frame of roles must have the table's columns, not {names}")
+        return array[:, [names.index(name) for name in known]]
+    roles = np.zeros(shape, dtype=np.bool_)
+    for name in columns:
+        if name not in known:
+            raise ValueError(f"{what} names column {name!r}, which the model does not have")
+        roles[:, known.index(str(name))] = True
+    return roles
