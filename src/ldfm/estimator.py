@@ -1,28 +1,36 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
 from collections.abc import Mapping, Sequence
+from math import prod
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
+from ldfm.draws import anneal
+from ldfm.files import check_target
 from ldfm.inference import (
     Budget,
-    Diagnostics,
     Estimate,
     ExactTables,
     Marginals,
     Method,
     QueryResult,
+    Starts,
+    average_arc_marginals,
+    draw_completions,
     exact,
     find_marginals,
+    find_queries,
+    log_evidence,
+    most_probable,
 )
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.learning import EMSettings, History, Prior, fit_generation
+from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, learn
 from ldfm.learning.settings import settings_from_json, settings_to_json
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
@@ -37,12 +45,15 @@ from ldfm.tables import (
     learn_table,
     merge_questions,
     merge_rows,
+    new_frame,
     read_source,
     roles_of_cells,
 )
 from ldfm.types import Codes, Floats, Integers
 from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
+
+PARTITION_CHAINS = 2048  # chains that anneal to find the partition
 
 
 class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
@@ -55,15 +66,22 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     variant
         "ldfm-s" (with stop weights) or "ldfm".
     objective
-        "generation": EM on the probability of generating the rows.
+        "likelihood": the normalised probability of the rows, by stochastic gradients (needs "ldfm-s"). "generation": EM on the
+        probability of generating the rows, as in the paper.
     prior
-        None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`.
-    max_iter, tol
-        EM stops after `max_iter` iterations, or when the objective rises by less than `tol` nats a row.
+        None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`. Learning on the likelihood starts from EM with it.
+    max_iter
+        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,000).
+    tol
+        EM stops when the objective rises by less than this, in nats a row.
     validation_fraction
-        Share of the rows held out to stop by; None: none.
+        Share of the rows held out to stop by. None: none for EM; for the likelihood a tenth, up to 1,000 complete rows.
     kinds
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
+    warm_start
+        Start `fit` from the weights there are, where the table has the same columns and values.
+    checkpoint
+        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights.
     n_jobs
         Threads; None: all cores. Results do not depend on it.
     random_state
@@ -79,6 +97,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         `ArcWeights`.
     history_
         Convergence record.
+    draws_
+        (draws, n) codes: draws of the model, from which chains start; never rows of the table.
     feature_names_in_, n_features_in_
         As in scikit-learn.
 
@@ -87,7 +107,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     >>> import numpy as np
     >>> from ldfm import LDFM
     >>> rows = np.array([["rain", "wet"], ["rain", "wet"], ["sun", "dry"], ["sun", "dry"], ["sun", "wet"]], dtype=object)
-    >>> model = LDFM(random_state=0).fit(rows)
+    >>> model = LDFM(objective="generation", random_state=0).fit(rows)
     >>> question = np.array([["rain", None]], dtype=object)
     >>> model.marginals(question).probabilities["x1"].round(2)
     array([[0., 1.]])
@@ -96,17 +116,22 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     schema_: Schema
     weights_: ArcWeights
     history_: History
+    draws_: Codes
+    _partition: Estimate | None
+    _backend: Any
     n_features_in_: int
 
     def __init__(
         self,
         variant: Variant = "ldfm-s",
-        objective: Literal["generation"] = "generation",
+        objective: Objective = "likelihood",
         prior: Prior | None = None,
-        max_iter: int = 200,
+        max_iter: int | None = None,
         tol: float = 1e-5,
         validation_fraction: float | None = None,
         kinds: Mapping[str, str] | None = None,
+        warm_start: bool = False,
+        checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
@@ -118,6 +143,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.validation_fraction = validation_fraction
         self.kinds = kinds
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -138,26 +165,58 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         self._check_settings()
         table = learn_table(read_source(X), self.kinds)
-        _refuse_missing(table, "fit")
+        return self._learn(table, sample_weight, warm=self.warm_start)
+
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
+        """Go on learning from more rows, from the weights there are; the first call is a `fit` and fixes columns and values.
+
+        Parameters
+        ----------
+        X
+            Rows; values that the first table did not have are an error.
+        y
+            Ignored.
+        sample_weight
+            (rows,): as in `fit`.
+        """
+        if not hasattr(self, "weights_"):
+            return self.fit(X, sample_weight=sample_weight)
+        self._check_settings()
+        return self._learn(encode(read_source(X), self.schema_), sample_weight, warm=True)
+
+    def _learn(self, table: Table, sample_weight: Any, *, warm: bool) -> Self:
         row_weights = _row_weights(sample_weight, len(table.codes))
-        train, held_out = self._split(table.codes, row_weights)
-        settings = EMSettings(self.max_iter, self.tol, n_jobs=self.n_jobs, verbose=self.verbose)
-        start = ArcWeights.uniform(table.schema.cardinalities, self.variant)
-        weights, history = fit_generation(train, start, self.prior, settings, held_out)
-        self._adopt(table.schema, weights, history, named=table.source.named)
+        seed = int(np.random.SeedSequence(_entropy(self.random_state)).generate_state(1)[0])
+        train, held_out = self._split(table.codes, row_weights, seed)
+        settings = FitSettings(
+            self.objective,
+            self.prior,
+            self.max_iter,
+            self.tol,
+            seed,
+            None if self.checkpoint is None else Path(self.checkpoint),
+            self.n_jobs,
+            self.verbose,
+        )
+        known = warm and hasattr(self, "weights_") and self.schema_.columns == table.schema.columns
+        uniform = ArcWeights.uniform(table.schema.cardinalities, self.variant)
+        fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
+        self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
+        self._backend = table.source.frame.implementation if table.source.frame is not None else None
         return self
 
     def _check_settings(self) -> None:
         if self.variant not in ("ldfm", "ldfm-s"):
             raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {self.variant!r}")
-        if self.objective != "generation":
-            raise ValueError(
-                f"objective must be 'generation', not {self.objective!r}: learning on the normalised likelihood is not there yet"
-            )
+        if self.objective not in ("generation", "likelihood"):
+            raise ValueError(f"objective must be 'generation' or 'likelihood', not {self.objective!r}")
+        if self.objective == "likelihood" and self.variant != "ldfm-s":
+            raise ValueError("objective 'likelihood' learns an LDFM-S; set variant='ldfm-s', or objective='generation'")
         if self.prior is not None and (isinstance(self.prior, type) or not isinstance(self.prior, Prior)):
             raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {self.prior!r}")
-        if not _is_whole(self.max_iter):
-            raise ValueError(f"max_iter must be a whole number, 0 or more, not {self.max_iter!r}")
+        least = 1 if self.objective == "likelihood" else 0
+        if self.max_iter is not None and not (_is_whole(self.max_iter) and self.max_iter >= least):
+            raise ValueError(f"max_iter must be None or a whole number, {least} or more, not {self.max_iter!r}")
         if not (_is_real(self.tol) and self.tol >= 0):
             raise ValueError(f"tol must be a number, 0 or more, not {self.tol!r}")
         fraction = self.validation_fraction
@@ -165,29 +224,46 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
         if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
             raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
+        if self.checkpoint is not None:
+            check_target(Path(self.checkpoint))
         if not _is_real(self.verbose):
             raise ValueError(f"verbose must be a number, not {self.verbose!r}")
         seed = self.random_state
         if not (seed is None or isinstance(seed, np.random.Generator) or _is_whole(seed)):
             raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
 
-    def _split(self, codes: Codes, row_weights: Floats) -> tuple[MergedRows, MergedRows | None]:
-        if self.validation_fraction is None:
-            return merge_rows(codes, row_weights), None
+    def _split(self, codes: Codes, row_weights: Floats, seed: int) -> tuple[MergedRows, MergedRows | None]:
+        """Hold out complete rows to stop by."""
         rows = len(codes)
-        held = max(1, round(rows * self.validation_fraction))
-        if held >= rows:
-            raise ValueError(f"validation_fraction {self.validation_fraction} of {rows} rows leaves none to learn from")
-        order = np.random.default_rng(self.random_state).permutation(rows)
-        train, rest = order[held:], order[:held]
+        complete = np.flatnonzero((codes != MISSING).all(axis=1) & (row_weights > 0))
+        if self.validation_fraction is None:
+            held = min(len(complete) // 10, 1000) if self.objective == "likelihood" and len(complete) >= 100 else 0
+        else:
+            held = max(1, round(rows * self.validation_fraction))
+            if held >= rows:
+                raise ValueError(
+                    f"validation_fraction {self.validation_fraction} of {rows} rows leaves none to learn from"
+                )
+        if held == 0 or len(complete) == 0:
+            return merge_rows(codes, row_weights), None
+        rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
+        train = np.setdiff1d(np.arange(rows), rest)
         return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
-    def _adopt(self, schema: Schema, weights: ArcWeights, history: History, *, named: bool = True) -> None:
+    def _adopt(
+        self, schema: Schema, weights: ArcWeights, history: History, draws: Codes | None, *, named: bool = True
+    ) -> None:
         self.schema_ = schema
         self.weights_ = weights
         self.history_ = history
         self.n_features_in_ = len(schema.columns)
         self._tables = ExactTables(weights)
+        self._partition = None
+        self._backend = None
+        if draws is not None:
+            self.draws_ = draws
+        elif hasattr(self, "draws_"):
+            del self.draws_
         if named:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -227,7 +303,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         stops = None if stop is None else np.asarray(stop, dtype=np.float64)
         weights = ArcWeights(np.vstack([root_row, arc_rows]), schema.cardinalities, stops)
         model = cls(variant=weights.variant)
-        model._adopt(schema, weights, History(reason="made from weights"))
+        model._adopt(schema, weights, History(reason="made from weights"), None)
         return model
 
     # --- rows --------------------------------------------------------------------------------------------------------
@@ -237,19 +313,25 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return forests.log_sums(self._fitted_weights(), self._complete(X, "log_forest_sum").codes, self.n_jobs)
 
     def log_partition(self) -> Estimate:
-        """Give log of the sum of exp(log_forest_sum) over all complete rows, by enumeration."""
-        self._fitted_weights()
-        return Estimate(self._exact().log_partition(), 0.0, exact=True)
+        """Give log of the sum of exp(log_forest_sum) over all complete rows: by enumeration, or else by annealing."""
+        weights = self._fitted_weights()
+        if self._partition is None:
+            if prod(weights.cardinalities) <= exact.MAX_STATES:
+                self._partition = Estimate(self._exact().log_partition(), 0.0, exact=True)
+            else:
+                found = anneal(weights, PARTITION_CHAINS, (self._seed(), 1), self.n_jobs)
+                self._partition = Estimate(found.value, found.standard_error, exact=False)
+        return self._partition
 
     def score_samples(self, X: Any) -> Floats:
-        """Give log p(row) of rows, missing cells summed out."""
+        """Give log p(row) of rows, missing cells summed out. Beyond enumeration both sums are estimates."""
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        logs = exact.log_evidence(self._exact(), merged)[merged.places]
-        log_partition = self._exact().log_partition()
+        log_partition = self.log_partition().value
         if log_partition == -np.inf:
             raise ValueError("no row has positive probability under this model, so rows have no scores")
-        scores: Floats = logs - log_partition
+        logs = log_evidence(self._exact(), merged, Budget(), self._spawn(), self._starts, self.verbose)
+        scores: Floats = logs[merged.places] - log_partition
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
@@ -270,16 +352,16 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             Rows with missing cells.
         method
             "exact": enumerate the unknown cells. "gibbs", "tree", "blocked": average over chains of one kind. "auto": enumerate
-            where there are few enough joint states, else "tree". `diagnostics` says for each row how sure the answer is.
+            where there are few enough joint states, else the kernel that measured best. `diagnostics` says for each row how sure
+            the answer is.
         budget
             Effort a row for chains: seconds, or a `Budget`.
         """
-        _check_method(method, ("auto", "exact", "gibbs", "tree", "blocked"))
+        _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        seed = np.random.SeedSequence(_entropy(self.random_state))
         found, errors, diagnostics = find_marginals(
-            self._exact(), merged, method, Budget.of(budget), seed, self.verbose
+            self._exact(), merged, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
         )
         return Marginals(
             {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)},
@@ -290,7 +372,14 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             table.source.frame.implementation if table.source.frame is not None else None,
         )
 
-    def query_log_likelihood(self, X: Any, query: Columns, evidence: Columns, method: Method = "auto") -> QueryResult:
+    def query_log_likelihood(
+        self,
+        X: Any,
+        query: Columns,
+        evidence: Columns,
+        method: Method = "auto",
+        budget: Budget | float | None = None,
+    ) -> QueryResult:
         """Give the log-likelihood of query cells given evidence cells of the same rows.
 
         Parameters
@@ -300,34 +389,98 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         query, evidence
             Column names, or boolean arrays of the shape of `X`: roles may then differ from row to row.
         method
-            "exact" or "auto": enumerate query and hidden cells.
+            As in `marginals`. Where cells are not enumerated the joint is found by clamping query cells in turn, and the method
+            says which sweeps chains make between.
+        budget
+            Effort a row for chains: seconds, or a `Budget`.
         """
         _check_method(method)
         table = self._encoded(X)
-        asked, given = roles_of_cells(table, query, evidence)
-        merged, distinct = merge_questions(table.codes, asked, given)
-        joint, marginal, states = exact.query(self._exact(), merged, distinct)
-        nothing = np.zeros(len(asked))
-        diagnostics = Diagnostics.of_exact(states.astype(np.float64)).of_rows(merged.places)
-        n_query = asked.sum(axis=1).astype(np.int64)
-        return QueryResult(joint[merged.places], marginal[merged.places], nothing, nothing.copy(), n_query, diagnostics)
+        merged, distinct = merge_questions(table.codes, *roles_of_cells(table, query, evidence))
+        found = find_queries(
+            self._exact(), merged, distinct, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
+        )
+        return found.of_rows(merged.places)
 
     def most_probable(self, X: Any, method: Method = "auto") -> Any:
-        """Give `X` with every missing cell filled by the jointly most probable completion of its row."""
+        """Give `X` with every missing cell filled by the jointly most probable completion of its row.
+
+        Beyond enumeration it is searched for from many starts, and may be missed.
+        """
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        filled = exact.most_probable(self._exact(), merged)
+        filled = most_probable(self._exact(), merged, method, self._spawn(), self._starts)
         return fill_missing(table, filled[merged.places])
+
+    def impute(self, X: Any, how: str = "marginal", method: Method = "auto") -> Any:
+        """Give `X` with every missing cell filled.
+
+        Parameters
+        ----------
+        X
+            Rows with missing cells.
+        how
+            "marginal": each cell by its own most probable value. "joint": by the jointly most probable completion of the row.
+            "draw": by a draw from the posterior of the row's missing cells.
+        method
+            As in `marginals`.
+        """
+        if how not in ("marginal", "joint", "draw"):
+            raise ValueError(f"how must be 'marginal', 'joint' or 'draw', not {how!r}")
+        if how == "joint":
+            return self.most_probable(X, method)
+        _check_method(method)
+        table = self._encoded(X)
+        if how == "draw":
+            return fill_missing(table, draw_completions(self._exact(), table.codes, self._spawn(), self._starts))
+        merged = merge_rows(table.codes)
+        found, _, _ = find_marginals(self._exact(), merged, method, Budget(), self._spawn(), self._starts, self.verbose)
+        best = np.stack([np.argmax(values, axis=1) for values in found], axis=1)
+        return fill_missing(table, best.astype(table.codes.dtype)[merged.places])
+
+    def transform(self, X: Any) -> Any:
+        """Give `X` with every missing cell filled by its most probable value."""
+        return self.impute(X)
+
+    def sample(self, n: int = 1, evidence: Mapping[str, Any] | None = None) -> Any:
+        """Draw rows from the model.
+
+        Parameters
+        ----------
+        n
+            How many.
+        evidence
+            Values to hold fixed: ``{"column": value, ...}``.
+
+        Returns
+        -------
+        A frame of the library the model was fitted with in this process, else a mapping of column names to arrays.
+        """
+        if not _is_whole(n) or n < 1:
+            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
+        self._fitted_weights()
+        given = dict(evidence or {})
+        for name in given:
+            if name not in self.schema_.names:
+                raise ValueError(f"evidence names column {name!r}, which the model does not have")
+        row = {name: [given.get(name)] for name in self.schema_.names}
+        known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
+        codes = draw_completions(self._exact(), known, self._spawn(), self._starts)
+        return new_frame(self.schema_, codes, self._backend)
 
     # --- forests -----------------------------------------------------------------------------------------------------
 
     def arc_marginals(self, X: Any) -> Floats:
-        """Give (rows, n + 1, n): probability that the forest of a complete row has the arc parent -> child; parent 0 is the root.
+        """Give (rows, n + 1, n): probability that the forest of a row has the arc parent -> child; parent 0 is the root.
 
-        Columns sum to 1; they are 0 for a row that no forest can generate.
+        Missing cells are averaged over. Columns sum to 1; they are 0 for a row that no forest can generate.
         """
-        return forests.marginals_of_arcs(self._fitted_weights(), self._complete(X, "arc_marginals").codes, self.n_jobs)
+        table = self._encoded(X)
+        if (table.codes != MISSING).all():
+            return forests.marginals_of_arcs(self.weights_, table.codes, self.n_jobs)
+        merged = merge_rows(table.codes)
+        return average_arc_marginals(self._exact(), merged, self._spawn(), self._starts)[merged.places]
 
     def best_forest(self, X: Any) -> Integers:
         """Give (rows, n): for each variable its parent's place in the most probable forest of the row, -1 for the root."""
@@ -339,8 +492,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if not _is_whole(n) or n < 1:
             raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
         table = self._complete(X, "sample_forests")
-        seed = np.random.SeedSequence(_entropy(self.random_state))
-        return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, seed, self.n_jobs))
+        return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, self._spawn(), self.n_jobs))
 
     def plot_forest(self, row: Any, ax: Any = None, threshold: float = 0.05) -> Any:
         """Draw the dependency forest of one row, arcs as thick as they are probable; gives matplotlib axes.
@@ -348,7 +500,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         row
-            A table with one complete row.
+            A table with one row; what depends on missing cells is averaged over them.
         ax
             Axes to draw on; None: new ones.
         threshold
@@ -356,12 +508,16 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         from ldfm.plots import plot_forest
 
-        table = self._complete(row, "plot_forest")
+        table = self._encoded(row)
         if len(table.codes) != 1:
             raise ValueError(f"plot_forest draws one row, the table has {len(table.codes)}")
-        values = [column.values[code] for column, code in zip(self.schema_.columns, table.codes[0], strict=True)]
-        _refuse_no_forest(forests.best_forests(self.weights_, table.codes, 1))
-        marginals = forests.marginals_of_arcs(self.weights_, table.codes, 1)[0]
+        values = [
+            "?" if code == MISSING else column.values[code]
+            for column, code in zip(self.schema_.columns, table.codes[0], strict=True)
+        ]
+        marginals = self.arc_marginals(row)[0]
+        if not marginals.any():
+            raise ValueError("row 0 has probability zero under this model, so it has no forest")
         return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
 
     # --- files -------------------------------------------------------------------------------------------------------
@@ -369,7 +525,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Write the model to one file, whole or not at all; `ldfm.load` reads it."""
         weights = self._fitted_weights()
-        record = ModelRecord(self.schema_, weights, settings_to_json(self.get_params()), self.history_, __version__)
+        settings = settings_to_json(self.get_params())
+        draws = getattr(self, "draws_", None)
+        record = ModelRecord(self.schema_, weights, settings, self.history_, __version__, draws)
         write_model(Path(path), record)
 
     # --- checks ------------------------------------------------------------------------------------------------------
@@ -382,6 +540,18 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _exact(self) -> ExactTables:
         self._tables.n_jobs = self.n_jobs  # may have been changed since the fit
         return self._tables
+
+    def _seed(self) -> int:
+        return int(self._spawn().generate_state(1)[0])
+
+    def _spawn(self) -> np.random.SeedSequence:
+        return np.random.SeedSequence(_entropy(self.random_state))
+
+    def _starts(self) -> Starts:
+        """Give draws of the model to start chains from, made now if the model came without."""
+        if not hasattr(self, "draws_"):
+            self.draws_ = draw_from(self.weights_, 0, self.n_jobs)
+        return Starts(self.draws_, self.weights_.cardinalities)
 
     def _encoded(self, X: Any) -> Table:
         self._fitted_weights()
@@ -400,7 +570,7 @@ def load(path: str | Path) -> LDFM:
     kinds = {column.name: "discrete" for column in record.schema.columns if column.type_name == "float"}
     model = LDFM(**settings_from_json(record.settings), kinds=kinds or None)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
-    model._adopt(record.schema, record.weights, record.history, named=record.schema.names != places)
+    model._adopt(record.schema, record.weights, record.history, record.draws, named=record.schema.names != places)
     return model
 
 
@@ -438,10 +608,7 @@ def _refuse_missing(table: Table, what: str) -> None:
     places = np.argwhere(table.codes == MISSING)
     if places.size:
         row, column = places[0]
-        hint = ": learning from incomplete rows is not there yet" if what == "fit" else ""
-        raise TableError(
-            f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows{hint}"
-        )
+        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
 
 
 def _refuse_no_forest(parents: Integers) -> Integers:
@@ -451,10 +618,10 @@ def _refuse_no_forest(parents: Integers) -> Integers:
     return parents
 
 
-def _check_method(method: str, known: tuple[str, ...] = ("auto", "exact")) -> None:
+def _check_method(method: str) -> None:
+    known = get_args(Method)
     if method not in known:
-        hint = "" if len(known) > 2 else ": samplers answer `marginals` only so far"
-        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}{hint}")
+        raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}")
 
 
 def _entropy(random_state: int | np.random.Generator | None) -> int | None:

@@ -1,8 +1,8 @@
 """Model files: arrays in safetensors, everything else in a JSON header; no code in them, every field checked when read.
 
 A safetensors file is 8 bytes with the length of a JSON header, the header, and the raw numbers. Ours has the arrays ``table``
-(S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, and one metadata entry ``ldfm`` with a JSON object: format,
-format_version, library_version, schema, settings, history.
+(S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, perhaps ``draws`` (at most 4096, n), int16 codes drawn from the model,
+and one metadata entry ``ldfm`` with a JSON object: format, format_version, library_version, schema, settings, history.
 """
 
 import json
@@ -21,10 +21,12 @@ from ldfm.learning import History
 from ldfm.learning.settings import settings_from_json
 from ldfm.tables import Schema
 from ldfm.tables.encoding import MAX_VALUES
+from ldfm.types import Codes
 from ldfm.weights import ArcWeights
 
 FORMAT = "ldfm-model"
 FORMAT_VERSION = 1
+MAX_DRAWS = 4096
 _MAX_HEADER = 1 << 24
 _MAX_ARRAYS = 8 * (MAX_VALUES + 1) ** 2
 _FIELDS = {"format", "format_version", "library_version", "schema", "settings", "history"}
@@ -43,6 +45,7 @@ class ModelRecord:
     settings: dict[str, Any]
     history: History
     library_version: str
+    draws: Codes | None = None
 
 
 def write_model(path: Path, record: ModelRecord) -> None:
@@ -58,6 +61,8 @@ def write_model(path: Path, record: ModelRecord) -> None:
     arrays = {"table": np.ascontiguousarray(record.weights.table)}
     if record.weights.stop is not None:
         arrays["stop"] = np.ascontiguousarray(record.weights.stop)
+    if record.draws is not None:
+        arrays["draws"] = np.ascontiguousarray(record.draws[:MAX_DRAWS], dtype=np.int16)
     content = save(arrays, {"ldfm": json.dumps(header)})
     length = struct.unpack("<Q", content[:8])[0]
     if length > _MAX_HEADER or len(content) - 8 - length > _MAX_ARRAYS:
@@ -114,9 +119,16 @@ def _read(file: Any) -> ModelRecord:
     if len(header["schema"]) > MAX_VALUES:
         raise ValueError(f"it has {len(header['schema'])} columns, more than any model")
     schema = Schema.from_json(header["schema"])
-    arrays = _read_arrays(file, sum(schema.cardinalities))
+    arrays = _read_arrays(file, sum(schema.cardinalities), len(schema.columns))
     weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
-    return ModelRecord(schema, weights, header["settings"], history, header["library_version"])
+    draws = _check_draws(arrays.get("draws"), schema.cardinalities)
+    return ModelRecord(schema, weights, header["settings"], history, header["library_version"], draws)
+
+
+def _check_draws(draws: np.ndarray[Any, Any] | None, cardinalities: tuple[int, ...]) -> Codes | None:
+    if draws is not None and not ((draws >= 0) & (draws < np.array(cardinalities))).all():
+        raise ValueError("its draws have codes that no value has")
+    return draws
 
 
 def _read_header(file: Any) -> dict[str, Any]:
@@ -139,14 +151,19 @@ def _read_header(file: Any) -> dict[str, Any]:
     return header
 
 
-def _read_arrays(file: Any, size: int) -> dict[str, np.ndarray[Any, Any]]:
-    """Read the arrays of a model with so many values, once their types and shapes are known to be right."""
-    shapes = {"table": [size + 1, size], "stop": [size + 1]}
+def _read_arrays(file: Any, size: int, n: int) -> dict[str, np.ndarray[Any, Any]]:
+    """Read the arrays of a model of n variables with so many values, once their types and shapes are known to be right."""
     names = set(file.keys())
-    if not {"table"} <= names <= set(shapes):
-        raise ValueError(f"it must hold the arrays table and perhaps stop, not {sorted(names)}")
+    if not {"table"} <= names <= {"table", "stop", "draws"}:
+        raise ValueError(f"it must hold the arrays table and perhaps stop and draws, not {sorted(names)}")
+    wanted: dict[str, tuple[str, list[int]]] = {"table": ("F64", [size + 1, size]), "stop": ("F64", [size + 1])}
+    if "draws" in names:
+        rows = file.get_slice("draws").get_shape()[:1]
+        if rows == [] or not 1 <= rows[0] <= MAX_DRAWS:
+            raise ValueError(f"it must hold between 1 and {MAX_DRAWS} draws, not {rows}")
+        wanted["draws"] = ("I16", [*rows, n])
     for name in names:
         dtype, shape = file.get_slice(name).get_dtype(), file.get_slice(name).get_shape()
-        if dtype != "F64" or shape != shapes[name]:
-            raise ValueError(f"array {name} must be F64 {shapes[name]} for its {size} values, not {dtype} {shape}")
+        if (dtype, shape) != wanted[name]:
+            raise ValueError(f"array {name} must be {wanted[name]} for its {size} values, not {dtype} {shape}")
     return {name: file.get_tensor(name) for name in names}

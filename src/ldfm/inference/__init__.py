@@ -2,8 +2,11 @@
 
 from ldfm.inference.answers import Diagnostics, Estimate, Marginals, Method, QueryResult
 from ldfm.inference.budget import Budget
+from ldfm.inference.chains import Starts
+from ldfm.inference.completion import average_arc_marginals, draw_completions, log_evidence, most_probable
 from ldfm.inference.exact import ExactTables, ImpossibleEvidenceError, TooManyStatesError
 from ldfm.inference.marginals import find_marginals
+from ldfm.inference.queries import find_queries
 
 __all__ = [
     "Budget",
@@ -14,6 +17,12 @@ __all__ = [
     "Marginals",
     "Method",
     "QueryResult",
+    "Starts",
     "TooManyStatesError",
+    "average_arc_marginals",
+    "draw_completions",
     "find_marginals",
+    "find_queries",
+    "log_evidence",
+    "most_probable",
 ]

@@ -113,6 +113,17 @@ class QueryResult:
     n_query: Integers
     diagnostics: Diagnostics
 
+    def of_rows(self, places: Integers) -> "QueryResult":
+        """Give the answers of rows that are copies of these, at `places`."""
+        return QueryResult(
+            self.joint[places],
+            self.marginal[places],
+            self.joint_se[places],
+            self.marginal_se[places],
+            self.n_query[places],
+            self.diagnostics.of_rows(places),
+        )
+
 
 @dataclass(frozen=True)
 class Marginals:

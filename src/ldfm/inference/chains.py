@@ -6,21 +6,14 @@ import numpy as np
 
 from ldfm.inference.exact import ImpossibleEvidenceError
 from ldfm.kernels.elimination import make_workspace
+from ldfm.kernels.forest_draws import NO_FOREST
 from ldfm.kernels.gibbs import gibbs_sweeps
 from ldfm.kernels.starts import grow_forest
-from ldfm.kernels.sweeps import Folded, blocked_sweeps, tree_sweeps
+from ldfm.kernels.sweeps import Folded, blocked_sweeps, draw_forests_of, tree_sweeps
 from ldfm.types import Codes, Floats, Integers
-from ldfm.weights import ArcWeights
 
 Kernel = Literal["blocked", "tree", "gibbs"]
 _GROWTHS = 20  # tries to grow a forest that fits the known cells
-
-
-def fold(weights: ArcWeights) -> Folded:
-    """Give a model as samplers see it."""
-    stops = 1.0 if weights.stop is None else weights.stop[1:]
-    table = np.ascontiguousarray(weights.table * stops)
-    return Folded(table, np.ascontiguousarray(table.T), weights.offsets, max(weights.cardinalities))
 
 
 class Chains:
@@ -69,17 +62,53 @@ class Chains:
             gibbs_sweeps(model, clamped, codes, sweeps, self._work, self.generator, visits)
 
 
-def start_chains(model: Folded, known: Codes, chains: int, generator: np.random.Generator, row: int) -> Chains:
-    """Start chains at states of positive probability that have the known cells, each grown by itself.
+class Starts:
+    """States to start chains from: draws of the model, those first that agree best with what is known of a row.
 
-    A row for which none can be grown is an `ImpossibleEvidenceError`.
+    Parameters
+    ----------
+    draws
+        (draws, n) codes.
+    cardinalities
+        Number of values of each variable.
     """
-    codes = np.zeros((chains, len(known)), dtype=np.int64)
-    parents = np.full(codes.shape, -1, dtype=np.int64)
+
+    def __init__(self, draws: Codes, cardinalities: tuple[int, ...]) -> None:
+        self.draws = draws
+        # agreement on a rare value says more than on a frequent one
+        self._surprise = [
+            -np.log((np.bincount(draws[:, i], minlength=k) + 0.5) / (len(draws) + 0.5 * k))
+            for i, k in enumerate(cardinalities)
+        ]
+
+    def choose(self, known: Codes, count: int, generator: np.random.Generator) -> Integers:
+        """Give (count, n): draws that agree with the known cells as far as any do, with the known cells put in."""
+        order = generator.permutation(len(self.draws))
+        agreement = np.zeros(len(order))
+        given = np.flatnonzero(known >= 0)
+        for i in given:
+            agreement += (self.draws[order, i] == known[i]) * self._surprise[i][known[i]]
+        best = order[np.argsort(-agreement, kind="stable")[:count]]
+        codes = self.draws[np.resize(generator.permutation(best), count)].astype(np.int64)
+        codes[:, given] = known[given]
+        return codes
+
+
+def start_states(
+    model: Folded, known: Codes, count: int, generator: np.random.Generator, row: int, starts: Starts
+) -> tuple[Integers, Integers]:
+    """Give values and forests (count, n) of positive probability that have the known cells.
+
+    Where a draw of the model with the known cells put in is impossible, a forest is grown instead. A row for which none can be
+    grown is an `ImpossibleEvidenceError`.
+    """
+    codes = starts.choose(known, count, generator)
+    parents = np.empty(codes.shape, dtype=np.int64)
+    draw_forests_of(model, codes, make_workspace(codes.shape[1]), generator, parents)
     clamped = known.astype(np.int64)
-    for chain in range(chains):
-        if not any(grow_forest(model, clamped, generator, codes[chain], parents[chain]) for _ in range(_GROWTHS)):
+    for place in np.flatnonzero(parents[:, 0] == NO_FOREST):
+        if not any(grow_forest(model, clamped, generator, codes[place], parents[place]) for _ in range(_GROWTHS)):
             raise ImpossibleEvidenceError(
                 f"row {row}: no completion of its known cells with positive probability was found"
             )
-    return Chains(model, known, codes, parents, generator)
+    return codes, parents

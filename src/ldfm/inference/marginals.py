@@ -1,11 +1,14 @@
 """Posteriors of missing cells, by enumeration or from chains."""
 
+from collections.abc import Callable
+
 import numpy as np
 
+from ldfm.draws import fold
 from ldfm.inference import exact
 from ldfm.inference.answers import Diagnostics, Method
 from ldfm.inference.budget import Budget
-from ldfm.inference.chains import fold
+from ldfm.inference.chains import Starts
 from ldfm.inference.sampling import KERNEL_OF, SampledMarginals, sample_marginals
 from ldfm.parallel import map_in_order
 from ldfm.progress import progress
@@ -19,11 +22,13 @@ def find_marginals(
     method: Method,
     budget: Budget,
     seed: np.random.SeedSequence,
+    starts: Callable[[], Starts],
     verbose: int = 0,
 ) -> tuple[list[Floats], list[Floats], Diagnostics]:
     """Give for each variable (distinct rows, values) posteriors and standard errors, and how they were found.
 
     "auto" enumerates the rows that can be and samples the others. Every row has random numbers of its own, spawned from `seed`.
+    `starts` is asked for states to start from where some row is sampled.
     """
     cardinalities, count = tables.weights.cardinalities, len(rows.codes)
     states = np.array([float(exact.count_states(tables.weights, row)) for row in rows.codes == MISSING])
@@ -37,7 +42,9 @@ def find_marginals(
     if len(others):
         diagnostics = Diagnostics.of_exact(states, method=method)
         diagnostics.exact[others] = False
-        for place, answer in zip(others, _sample(tables, rows, others, method, budget, seed, verbose), strict=True):
+        for place, answer in zip(
+            others, _sample(tables, rows, others, method, budget, seed, starts(), verbose), strict=True
+        ):
             for variable, code in enumerate(rows.codes[place]):
                 if code == MISSING:
                     means[variable][place] = answer.means[variable, : cardinalities[variable]]
@@ -58,6 +65,7 @@ def _sample(
     method: Method,
     budget: Budget,
     seed: np.random.SeedSequence,
+    starts: Starts,
     verbose: int,
 ) -> list[SampledMarginals]:
     """Sample some rows, in threads."""
@@ -66,7 +74,7 @@ def _sample(
 
     def one(place: int) -> SampledMarginals:
         return sample_marginals(
-            model, rows.codes[place], KERNEL_OF[method], budget, seeds[place], int(rows.first_rows[place])
+            model, rows.codes[place], KERNEL_OF[method], budget, seeds[place], int(rows.first_rows[place]), starts
         )
 
     answers = []

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ldfm.inference.budget import Budget, Meter
-from ldfm.inference.chains import Kernel, start_chains
+from ldfm.inference.chains import Chains, Kernel, Starts, start_states
 from ldfm.inference.diagnostics import effective_draws, r_hat, standard_error
 from ldfm.kernels.sweeps import Folded
 from ldfm.tables import MISSING
@@ -44,7 +44,13 @@ class SampledMarginals(NamedTuple):
 
 
 def sample_marginals(
-    model: Folded, known: Codes, kernel: Kernel, budget: Budget, seed: np.random.SeedSequence, row: int
+    model: Folded,
+    known: Codes,
+    kernel: Kernel,
+    budget: Budget,
+    seed: np.random.SeedSequence,
+    row: int,
+    starts: Starts,
 ) -> SampledMarginals:
     """Run chains until all marginals of the missing cells meet the target, or the budget is used up.
 
@@ -52,7 +58,8 @@ def sample_marginals(
     """
     meter = Meter(budget)
     target = TARGET if budget.target_se is None else budget.target_se
-    chains = start_chains(model, known, CHAINS, np.random.default_rng(seed), row)
+    generator = np.random.default_rng(seed)
+    chains = Chains(model, known, *start_states(model, known, CHAINS, generator, row, starts), generator)
     chains.move(kernel, FIRST_ROUND)
     sweeps = FIRST_ROUND
     while True:

@@ -14,7 +14,7 @@ from numba import njit
 
 from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.extended_range import choose
-from ldfm.kernels.forest_draws import cumulate_columns, draw_by_walks, draw_forests
+from ldfm.kernels.forest_draws import NO_FOREST, can_reach_all, cumulate_columns, draw_by_walks, draw_forests
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 from ldfm.types import Floats, Integers
 
@@ -44,7 +44,7 @@ class Folded(NamedTuple):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw_forest(model, codes, matrices, cumulative, work, generator, parents):
+def draw_forest(model, codes, matrices, cumulative, work, generator, parents):
     """Draw the forest from its posterior given all values."""
     n = codes.shape[0]
     fill_arc_matrices(model.table, model.offsets, codes.reshape(1, n), matrices)
@@ -62,13 +62,34 @@ def blocked_sweeps(model, clamped, codes, parents, sweeps, work, generator, visi
     order = np.empty(n, dtype=np.int64)
     below, messages, posterior = np.empty((n, model.most)), np.empty((n, model.most)), np.zeros((n, model.most))
     for sweep in range(sweeps):
-        _draw_forest(model, codes, matrices, cumulative, work, generator, parents)
+        draw_forest(model, codes, matrices, cumulative, work, generator, parents)
         order_from_roots(parents, order)
         send_up(table, offsets, clamped, parents, order, below, messages)
         draw_values(table, offsets, clamped, parents, order, below, generator, codes)
         if len(visits):
             send_down(table, offsets, clamped, parents, order, below, messages, posterior)
             _add_free(posterior, offsets, clamped, visits[sweep * len(visits) // sweeps])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_forests_of(model, codes, work, generator, parents):
+    """Draw a forest for each row of `codes` (rows, n), given all its values; -2 throughout where there is none."""
+    rows, n = codes.shape
+    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
+    for row in range(rows):
+        fill_arc_matrices(model.table, model.offsets, codes[row : row + 1], matrices)
+        if can_reach_all(matrices[0]):
+            draw_forest(model, codes[row], matrices, cumulative, work, generator, parents[row])
+        else:
+            parents[row] = NO_FOREST
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep_rows(model, known, codes, parents, sweeps, work, generator):
+    """Run the blocked sampler on many rows; `known`, `codes` and `parents` (rows, n)."""
+    nothing = np.empty((0, codes.shape[1], model.most))
+    for row in range(codes.shape[0]):
+        blocked_sweeps(model, known[row], codes[row], parents[row], sweeps, work, generator, nothing)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -6,12 +6,15 @@ descendants of j of the products of their arc weights, given X_j = v; the messag
 sum_v w(v|u) below(j, v). Both are scaled by their largest entry, so that nothing underflows however many variables there are.
 """
 
+from math import frexp, inf, log
+
 import numpy as np
 from numba import njit
 
 from ldfm.kernels.extended_range import choose
 
 ROOT = -1
+LOG_2 = log(2.0)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -48,38 +51,56 @@ def span_of(offsets, clamped, j):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def send_up(table, offsets, clamped, parents, order, below, messages):
-    """Fill `below` and `messages` (n, most values): what is below each value, and what each variable tells its parent."""
+    """Fill `below` and `messages` (n, most values): what is below each value, and what each variable tells its parent.
+
+    Returns
+    -------
+    the log of the sum, over all free values, of the product of the forest's arc weights; -inf where it is 0.
+    """
     n = parents.shape[0]
     for j in range(n):
         low, high = span_of(offsets, clamped, j)
         for v in range(low, high):
             below[j, v] = 1.0
+    mantissa, exponent = 1.0, 0
     for place in range(n - 1, -1, -1):
         j = order[place]
         low, high = span_of(offsets, clamped, j)
-        _scale_by_largest(below, j, low, high)
         p = parents[j]
-        if p == ROOT:
-            continue
-        p_low, p_high = span_of(offsets, clamped, p)
+        p_low, p_high = (0, 1) if p == ROOT else span_of(offsets, clamped, p)
+        first = 0 if p == ROOT else 1 + offsets[p]
         for u in range(p_low, p_high):
             total = 0.0
             for v in range(low, high):
-                total += table[1 + offsets[p] + u, offsets[j] + v] * below[j, v]
+                total += table[first + u, offsets[j] + v] * below[j, v]
             messages[j, u] = total
-        _scale_by_largest(messages, j, p_low, p_high)
-        for u in range(p_low, p_high):
-            below[p, u] *= messages[j, u]
+        part, shift = frexp(_scale_by_largest(messages, j, p_low, p_high))
+        mantissa *= part
+        exponent += shift
+        if p != ROOT:
+            for u in range(p_low, p_high):
+                below[p, u] *= messages[j, u]
+            part, shift = frexp(_scale_by_largest(below, p, p_low, p_high))
+            mantissa *= part
+            exponent += shift
+        if mantissa == 0.0:
+            return -inf
+        if mantissa < 1e-150:
+            mantissa, shift = frexp(mantissa)
+            exponent += shift
+    return log(mantissa) + exponent * LOG_2
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _scale_by_largest(rows, j, low, high):
+    """Divide part of a row by its largest entry, unless that is 0; give the largest entry."""
     largest = 0.0
     for v in range(low, high):
         largest = max(largest, rows[j, v])
     if largest > 0.0:
         for v in range(low, high):
             rows[j, v] /= largest
+    return largest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

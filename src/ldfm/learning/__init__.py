@@ -1,7 +1,26 @@
 """Learning weights from rows."""
 
+from ldfm.learning.checkpoint import CheckpointError
 from ldfm.learning.em import EMSettings, fit_generation
+from ldfm.learning.fitting import FitSettings, Fitted, Objective, draw_from, learn
 from ldfm.learning.history import History
+from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
 from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior, Prior
 
-__all__ = ["Dirichlet", "EMSettings", "History", "ModifiedDirichlet", "NoPrior", "Prior", "fit_generation"]
+__all__ = [
+    "CheckpointError",
+    "Dirichlet",
+    "EMSettings",
+    "FitSettings",
+    "Fitted",
+    "History",
+    "LikelihoodFit",
+    "LikelihoodSettings",
+    "ModifiedDirichlet",
+    "NoPrior",
+    "Objective",
+    "Prior",
+    "draw_from",
+    "fit_generation",
+    "learn",
+]

@@ -8,12 +8,15 @@ import numpy as np
 from scipy.special import xlogy
 
 from ldfm.forests import expected_counts, log_sums
+from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
 from ldfm.learning.priors import NoPrior, Prior
 from ldfm.progress import progress
 from ldfm.tables import MergedRows
 from ldfm.types import Booleans, Floats
 from ldfm.weights import ArcWeights
+
+_SWEEPS = 2  # of the chains of missing cells before each iteration
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class EMSettings:
     verbose: int = 0
 
 
-def value_counts(rows: MergedRows, weights: ArcWeights) -> Floats:
+def value_counts(rows: MergedRows | CompletedRows, weights: ArcWeights) -> Floats:
     """Give (S + 1,): how often the root and each value stop: once in every row they are in."""
     counts = np.empty(len(weights.root) + 1)
     counts[0] = rows.weights.sum()
@@ -75,9 +78,13 @@ def fit_generation(
     prior: Prior | None = None,
     settings: EMSettings | None = None,
     validation: MergedRows | None = None,
-    observe: Callable[[ArcWeights], None] | None = None,
+    observe: Callable[[ArcWeights, History], None] | None = None,
+    history: History | None = None,
+    seed: int = 0,
 ) -> tuple[ArcWeights, History]:
-    """Fit weights to complete rows by EM; the objective never falls.
+    """Fit weights to rows by EM. The objective never falls where all rows are complete.
+
+    Missing cells hold draws, redrawn before every iteration; the objective is then that of the completed rows.
 
     Parameters
     ----------
@@ -88,7 +95,11 @@ def fit_generation(
     prior
         None for maximum likelihood.
     observe
-        Called with the weights of every iteration.
+        Called with the weights and the record of every iteration.
+    history
+        The record of a fit that stopped at `start`, to go on from there; without validation rows only.
+    seed
+        Of the draws of missing cells.
 
     Returns
     -------
@@ -98,13 +109,18 @@ def fit_generation(
     prior = prior or NoPrior()
     settings = settings or EMSettings()
     total = rows.weights.sum()
-    stop_counts = value_counts(rows, start)
-    history = History(reason=f"reached max_iter={settings.max_iter}")
+    completed = CompletedRows(rows, start.cardinalities, (seed, 1))
+    stop_counts = value_counts(completed, start)
+    reason = f"reached max_iter={settings.max_iter}"
+    history = History(reason=reason) if history is None else History(history.steps[:-1], reason=reason)
     weights, best, best_score = start, start, -np.inf
-    began = perf_counter()
+    began = perf_counter() - (history.steps[-1].seconds if history.steps else 0.0)
     with progress("EM", settings.max_iter, settings.verbose) as advance:
-        for iteration in range(settings.max_iter + 1):
-            counts = expected_counts(weights, rows.codes, rows.weights, settings.n_jobs)
+        for iteration in range(len(history), settings.max_iter + 1):
+            if len(completed.open_rows):
+                completed.redraw(weights, iteration, _SWEEPS, settings.n_jobs)
+                stop_counts = value_counts(completed, start)
+            counts = expected_counts(weights, completed.codes, completed.weights, settings.n_jobs)
             objective = counts.log_sum
             if weights.stop is not None:
                 objective += float(xlogy(stop_counts, weights.stop).sum())
@@ -112,10 +128,10 @@ def fit_generation(
             score = None if validation is None else _validation_score(weights, validation, settings.n_jobs)
             history.steps.append(Step(iteration, float(objective), score, perf_counter() - began))
             if observe:
-                observe(weights)
+                observe(weights, history)
             if score is not None and score > best_score:
                 best, best_score = weights, score
-            if _has_stopped(history, settings):
+            if _has_stopped(history, settings, noisy=len(completed.open_rows) > 0):
                 break
             if iteration < settings.max_iter:
                 weights = maximise(weights, counts.arcs, stop_counts, prior)
@@ -130,10 +146,10 @@ def _validation_score(weights: ArcWeights, rows: MergedRows, n_jobs: int | None)
     return float(rows.weights[counted] @ sums[counted] / rows.weights.sum())
 
 
-def _has_stopped(history: History, settings: EMSettings) -> bool:
-    """Say whether the fit is done, and note why."""
+def _has_stopped(history: History, settings: EMSettings, *, noisy: bool) -> bool:
+    """Say whether the fit is done, and note why; an objective with draws in it goes up and down and does not tell."""
     objective, scores = history.objective, history.validation
-    if len(objective) > 1 and objective[-1] - objective[-2] < settings.tol and objective[-2] > -np.inf:
+    if not noisy and len(objective) > 1 and objective[-1] - objective[-2] < settings.tol and objective[-2] > -np.inf:
         history.converged, history.reason = True, f"objective rose by less than tol={settings.tol:g}"
     elif len(scores) - 1 - _last_best(scores) >= settings.patience:
         history.converged, history.reason = True, f"no better validation score in {settings.patience} iterations"

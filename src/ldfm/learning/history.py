@@ -11,12 +11,16 @@ from ldfm.types import Floats
 
 @dataclass(frozen=True)
 class Step:
-    """One iteration: the objective at the weights it started from, and the seconds since the fit began."""
+    """One iteration: the objective at the weights it started from, and the seconds since the fit began.
+
+    `moves`, where chains run: the share of their values that a sweep changes.
+    """
 
     iteration: int
     objective: float
     validation: float | None
     seconds: float
+    moves: float | None = None
 
 
 @dataclass
@@ -45,12 +49,16 @@ class History:
 
     @property
     def objective(self) -> Floats:
-        """Objective of each iteration: mean over rows of the log probability of generating the row, plus log prior / rows."""
+        """Objective of each iteration, a mean over rows.
+
+        The log probability of generating the row plus log prior / rows; or, learning on the normalised likelihood, an estimate of
+        the log probability of the row.
+        """
         return np.array([step.objective for step in self.steps])
 
     @property
     def validation(self) -> Floats:
-        """Mean log probability of generating a held-out row, NaN without such rows."""
+        """The same of held-out rows, without prior; NaN without such rows."""
         return np.array([np.nan if step.validation is None else step.validation for step in self.steps])
 
     def to_json(self) -> dict[str, Any]:
@@ -67,6 +75,7 @@ class History:
                     float(step["objective"]),
                     None if step["validation"] is None else float(step["validation"]),
                     float(step["seconds"]),
+                    None if step["moves"] is None else float(step["moves"]),
                 )
                 for step in record["steps"]
             ]

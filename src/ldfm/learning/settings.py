@@ -1,7 +1,7 @@
 """Settings of a fit <-> JSON, for model files: known names with values a fit accepts, in both directions.
 
-Threads and progress belong to whoever runs a model, not to the model: n_jobs and verbose are not kept. Nor are kinds, which the
-schema shows.
+Threads, progress and checkpoints belong to whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are
+not kept. Nor are kinds, which the schema shows.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,8 +23,8 @@ def _is_whole(value: Any, limit: float = np.inf) -> bool:
 
 _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     "variant": lambda value: value in ("ldfm", "ldfm-s"),
-    "objective": lambda value: value == "generation",
-    "max_iter": lambda value: _is_whole(value, 2**63),
+    "objective": lambda value: value in ("generation", "likelihood"),
+    "max_iter": lambda value: value is None or _is_whole(value, 2**63),
     "tol": lambda value: type(value) is float and value >= 0,
     "validation_fraction": lambda value: value is None or (type(value) is float and 0 < value < 1),
     "random_state": lambda value: value is None or _is_whole(value),

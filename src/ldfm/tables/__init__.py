@@ -2,7 +2,7 @@
 
 from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Table, encode, learn_table
-from ldfm.tables.filling import fill_missing
+from ldfm.tables.filling import fill_missing, new_frame
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema
@@ -22,6 +22,7 @@ __all__ = [
     "learn_table",
     "merge_questions",
     "merge_rows",
+    "new_frame",
     "read_source",
     "roles_of_cells",
     "unmerged",

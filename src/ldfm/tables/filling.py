@@ -7,7 +7,7 @@ import narwhals as nw
 import numpy as np
 
 from ldfm.tables.encoding import Table
-from ldfm.tables.schema import MISSING, Column, in_python_unit
+from ldfm.tables.schema import MISSING, Column, Schema, in_python_unit
 from ldfm.types import Codes, Integers
 
 Objects = np.ndarray[Any, np.dtype[np.object_]]
@@ -31,6 +31,17 @@ def fill_missing(table: Table, codes: Codes) -> Any:
     if isinstance(source.given, Mapping):
         return {name: _fill_values(values, gap) for (name, values), gap in zip(source.given.items(), gaps, strict=True)}
     return {gap.column.name: gap.all_values() for gap in gaps}
+
+
+def new_frame(schema: Schema, codes: Codes, backend: Any = None) -> Any:
+    """Give rows as a new frame of a library, or as a mapping of column names to arrays."""
+    columns = {
+        column.name: _Gaps(column, codes[:, place], codes[:, place]).all_values()
+        for place, column in enumerate(schema.columns)
+    }
+    if backend is None:
+        return columns
+    return nw.from_dict({name: values.tolist() for name, values in columns.items()}, backend=backend).to_native()
 
 
 class _Gaps:

@@ -1,0 +1,190 @@
+"""Draws from a model: many chains at once, and annealing, which needs no start and gives the partition on the way.
+
+Chains come in blocks, each with random numbers of its own made from a key and the block's place, so that nothing depends on the
+number of threads and a run can be taken up again at any step.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ldfm.forests import log_sums
+from ldfm.kernels.elimination import make_workspace
+from ldfm.kernels.sweeps import Folded, sweep_rows
+from ldfm.parallel import blocks, map_in_order
+from ldfm.types import Codes, Floats, Integers
+from ldfm.weights import ArcWeights
+
+BLOCK_CHAINS = 64
+_SWEEPS_A_STEP = 1
+_LAST_SWEEPS = 30
+
+
+def fold(weights: ArcWeights) -> Folded:
+    """Give a model as samplers see it."""
+    stops = 1.0 if weights.stop is None else weights.stop[1:]
+    return fold_table(weights.table * stops, weights)
+
+
+def fold_table(table: Floats, like: ArcWeights) -> Folded:
+    """Give as samplers see it a model with this table of arc weights, stop weights folded in, and the variables of another."""
+    table = np.ascontiguousarray(table)
+    return Folded(table, np.ascontiguousarray(table.T), like.offsets, max(like.cardinalities))
+
+
+def move(
+    model: Folded,
+    known: Codes,
+    codes: Integers,
+    parents: Integers,
+    sweeps: int,
+    key: Sequence[int],
+    n_jobs: int | None = 1,
+) -> None:
+    """Run a chain from each row of `codes` (chains, n), in place; known cells (`known` >= 0) stay."""
+
+    def one_block(job: tuple[int, slice]) -> None:
+        place, rows = job
+        generator = np.random.default_rng([*key, place])
+        work = make_workspace(codes.shape[1])
+        sweep_rows(model, known[rows], codes[rows], parents[rows], sweeps, work, generator)
+
+    list(map_in_order(one_block, enumerate(blocks(len(codes), BLOCK_CHAINS)), n_jobs))
+
+
+class Annealed(NamedTuple):
+    """What annealing gives.
+
+    Attributes
+    ----------
+    log_partitions
+        (blocks,): an independent estimate of the log partition from each block of chains.
+    codes, parents
+        (chains, n): draws from the model.
+    """
+
+    log_partitions: Floats
+    codes: Integers
+    parents: Integers
+
+    @property
+    def value(self) -> float:
+        """Estimate of the log partition."""
+        return float(logsumexp(self.log_partitions) - np.log(len(self.log_partitions)))
+
+    @property
+    def standard_error(self) -> float:
+        """Its standard error."""
+        shares = np.exp(self.log_partitions - self.value)
+        return float(shares.std(ddof=1) / np.sqrt(len(shares)))
+
+
+def anneal(
+    weights: ArcWeights, chains: int, key: Sequence[int], n_jobs: int | None = 1, spread: float = 0.1
+) -> Annealed:
+    """Draw from a model by going there from one of independent variables, in steps that are small for the chains.
+
+    Chains are resampled within their block as they go, in proportion to the ratio of their probabilities under one model and the
+    next; steps are chosen so that the logs of these ratios have the standard deviation `spread`. The product of the mean ratios
+    is an unbiased estimate of the partition.
+    """
+    stops = 1.0 if weights.stop is None else weights.stop[1:]
+    folded = weights.table * stops
+    largest = np.array([folded[:, a:b].max() for a, b in zip(weights.offsets[:-1], weights.offsets[1:], strict=True)])
+    if not (largest > 0).all():
+        raise ValueError("no row has positive probability under this model")
+    table = folded / np.repeat(largest, weights.cardinalities)
+    shift = float(np.log(largest).sum()) + (0.0 if weights.stop is None else float(np.log(weights.stop[0])))
+    start = _independent(table, weights)
+
+    def one_block(job: tuple[int, slice]) -> tuple[float, Integers, Integers]:
+        place, rows = job
+        generator = np.random.default_rng([*key, place])
+        return _anneal_block(weights, (start, table), rows.stop - rows.start, spread, generator)
+
+    cuts = enumerate(blocks(chains, BLOCK_CHAINS))
+    logs, codes, parents = zip(*map_in_order(one_block, cuts, n_jobs), strict=True)
+    return Annealed(np.array(logs) + shift, np.concatenate(codes), np.concatenate(parents))
+
+
+def _independent(table: Floats, weights: ArcWeights) -> Floats:
+    """Give the table of a model without arcs between variables: every variable by the weights of all arcs into its values."""
+    start = np.zeros(table.shape)
+    for a, b in zip(weights.offsets[:-1], weights.offsets[1:], strict=True):
+        shares = table[:, a:b].sum(axis=0)
+        # no value may be out of reach on the way
+        start[0, a:b] = 0.9 * shares / shares.sum() + 0.1 / (b - a)
+    return start
+
+
+def _anneal_block(
+    weights: ArcWeights, way: tuple[Floats, Floats], chains: int, spread: float, generator: np.random.Generator
+) -> tuple[float, Integers, Integers]:
+    """Anneal one block of chains from independent variables; give log partition of the goal, values and forests."""
+    start, goal = way
+    n = len(weights.cardinalities)
+    codes = np.empty((chains, n), dtype=np.int64)
+    for i, (a, b) in enumerate(zip(weights.offsets[:-1], weights.offsets[1:], strict=True)):
+        codes[:, i] = generator.choice(b - a, size=chains, p=start[0, a:b] / start[0, a:b].sum())
+    parents = np.full((chains, n), -1, dtype=np.int64)
+    known = np.full((chains, n), -1, dtype=np.int64)
+    work = make_workspace(n)
+    log_partition, share = 0.0, 0.0
+    logs = _logs(start, weights, codes)
+    while share < 1.0:
+        step = _next_share(weights, way, share, codes, logs, spread)
+        ahead = _between(start, goal, step)
+        gains = _logs(ahead, weights, codes) - logs
+        if not np.isfinite(gains.max()):
+            raise ValueError("no row that annealing reached has positive probability under this model")
+        chosen = _resample(gains, generator)
+        moved = codes[chosen]
+        moved_parents = parents[chosen]
+        sweeps = _SWEEPS_A_STEP if step < 1.0 else _LAST_SWEEPS
+        sweep_rows(fold_table(ahead, weights), known, moved, moved_parents, sweeps, work, generator)
+        ahead_logs = _logs(ahead, weights, moved)
+        log_partition += float(logsumexp(gains)) - np.log(chains)
+        codes, parents, logs, share = moved, moved_parents, ahead_logs, step
+    return log_partition, codes, parents
+
+
+def _between(start: Floats, goal: Floats, share: float) -> Floats:
+    return goal if share >= 1.0 else (1.0 - share) * start + share * goal
+
+
+def _logs(table: Floats, weights: ArcWeights, codes: Integers) -> Floats:
+    return log_sums(ArcWeights(table, weights.cardinalities), codes)
+
+
+def _next_share(
+    weights: ArcWeights, way: tuple[Floats, Floats], share: float, codes: Integers, logs: Floats, wanted: float
+) -> float:
+    """Find how far to go so that the log weights of the chains have the standard deviation `wanted`."""
+
+    def spread(share: float) -> float:
+        gains = _logs(_between(*way, share), weights, codes) - logs
+        return float(gains.std()) if np.isfinite(gains).all() else np.inf
+
+    if spread(1.0) <= wanted:
+        return 1.0
+    low, high = share, 1.0
+    for _ in range(14):
+        # shares of goal span orders of magnitude at first
+        middle = float(np.sqrt(max(low, 1e-8) * high)) if high > 4 * max(low, 1e-8) else (low + high) / 2
+        if spread(middle) <= wanted:
+            low = middle
+        else:
+            high = middle
+        if low > share and high - low < 0.2 * (low - share):
+            break
+    return low if low > share else high
+
+
+def _resample(gains: Floats, generator: np.random.Generator) -> Integers:
+    """Draw chains in proportion to their weights, systematically."""
+    shares = np.exp(gains - logsumexp(gains))
+    points = (np.arange(len(gains)) + generator.random()) / len(gains)
+    chosen: Integers = np.minimum(np.searchsorted(np.cumsum(shares), points), len(gains) - 1)
+    return chosen

@@ -1,0 +1,73 @@
+"""Log-likelihoods of query cells given evidence cells, by enumeration or by clamping."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ldfm.draws import fold
+from ldfm.inference import exact
+from ldfm.inference.answers import Diagnostics, Method, QueryResult
+from ldfm.inference.budget import Budget
+from ldfm.inference.chains import Starts
+from ldfm.inference.clamping import EXTRA_OF, SampledQuery, sample_query
+from ldfm.parallel import map_in_order
+from ldfm.progress import progress
+from ldfm.tables import MISSING, MergedRows
+from ldfm.types import Booleans
+
+
+def find_queries(
+    tables: exact.ExactTables,
+    rows: MergedRows,
+    asked: Booleans,
+    method: Method,
+    budget: Budget,
+    seed: np.random.SeedSequence,
+    starts: Callable[[], Starts],
+    verbose: int = 0,
+) -> QueryResult:
+    """Give the answers for each distinct row; cells that are not missing are query where `asked`, else evidence.
+
+    "auto" enumerates the rows that can be and samples the others. Every row has random numbers of its own, spawned from `seed`.
+    """
+    count = len(rows.codes)
+    evidence = np.where(asked, MISSING, rows.codes)
+    states = np.array([float(exact.count_states(tables.weights, row)) for row in evidence == MISSING])
+    sampled = states > exact.MAX_STATES if method == "auto" else np.full(count, method != "exact")
+    enumerated, others = np.flatnonzero(~sampled), np.flatnonzero(sampled)
+    joint, marginal = np.zeros(count), np.zeros(count)
+    joint[enumerated], marginal[enumerated], _ = exact.query(tables, rows.only(enumerated), asked[enumerated])
+    diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)
+    errors = np.zeros(count), np.zeros(count)
+    if len(others):
+        diagnostics.exact[others] = False
+        model, seeds, states_to_start = fold(tables.weights), seed.spawn(count), starts()
+
+        def one(place: int) -> SampledQuery:
+            cells = np.flatnonzero(asked[place])
+            return sample_query(
+                model,
+                evidence[place],
+                cells,
+                rows.codes[place],
+                EXTRA_OF[method],
+                budget,
+                seeds[place],
+                int(rows.first_rows[place]),
+                states_to_start,
+            )
+
+        with progress("queries", len(others), verbose) as advance:
+            for place, answer in zip(others.tolist(), map_in_order(one, others.tolist(), tables.n_jobs), strict=True):
+                joint[place], errors[0][place] = answer.joint, answer.joint_se
+                marginal[place], errors[1][place] = answer.marginal, answer.marginal_se
+                _note(diagnostics, place, answer)
+                advance()
+    return QueryResult(joint, marginal, *errors, asked.sum(axis=1).astype(np.int64), diagnostics)
+
+
+def _note(diagnostics: Diagnostics, place: int, answer: SampledQuery) -> None:
+    diagnostics.effective_draws[place] = answer.effective
+    diagnostics.r_hat[place] = answer.r_hat
+    diagnostics.sweeps[place] = answer.sweeps
+    diagnostics.met[place] = answer.met

@@ -1,0 +1,142 @@
+"""Sequential Monte Carlo by clamping: the probability of some values given others, a few cells at a time.
+
+A population of forests of one row stands for the posterior given the cells clamped so far. Given a forest the probability of the
+next cells is an exact sum over all free values. Its average over the population estimates their probability; some forests are
+drawn in proportion to it, the cells are clamped, and each of those drawn starts a chain of the blocked sampler. All forests that
+the chains visit are the next population. The product of the averages is an unbiased estimate of the probability of all cells
+given the first ones, if the first population were draws given those, however short the chains are.
+"""
+
+from math import exp, inf, log
+
+import numpy as np
+from numba import njit
+
+from ldfm.kernels.gibbs import gibbs_sweeps
+from ldfm.kernels.sweeps import draw_forest, tree_sweeps
+from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
+
+NO_EXTRA, GIBBS, TREE = 0, 1, 2
+EXTRA_EVERY = 4
+LEAST_EVEN = 0.3  # cells are clamped together as long as the weights are worth this share of the population
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _evenness(logs):
+    """Give the effective share of a population with such log weights, and the log of their mean."""
+    largest = -inf
+    for p in range(logs.shape[0]):
+        largest = max(largest, logs[p])
+    if largest == -inf:
+        return 0.0, -inf
+    total, squares = 0.0, 0.0
+    for p in range(logs.shape[0]):
+        weight = exp(logs[p] - largest)
+        total += weight
+        squares += weight * weight
+    return total * total / squares / logs.shape[0], largest + log(total / logs.shape[0])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_ancestors(logs, log_mean, forests, generator, ancestors):
+    """Fill `ancestors` (chains, n) with forests drawn in proportion to their weights, systematically."""
+    scale = ancestors.shape[0] / logs.shape[0]
+    point = generator.random()
+    reached, p = exp(logs[0] - log_mean) * scale, 0
+    for chain in range(ancestors.shape[0]):
+        while reached < point + chain and p < logs.shape[0] - 1:
+            p += 1
+            reached += exp(logs[p] - log_mean) * scale
+        ancestors[chain] = forests[p]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _clamp_some(model, known, cells, values, forests, logs):
+    """Weight forests by the probability of as many of the next cells as leave the weights even; give how many, and clamp them."""
+    count, n = forests.shape
+    below, messages = np.empty((n, model.most)), np.empty((n, model.most))
+    orders = np.empty((count, n), dtype=np.int64)
+    before, trial = np.empty(count), np.empty(count)
+    for p in range(count):
+        order_from_roots(forests[p], orders[p])
+        before[p] = send_up(model.table, model.offsets, known, forests[p], orders[p], below, messages)
+    clamped = 0
+    for j in cells:
+        known[j] = values[j]
+        for p in range(count):
+            after = send_up(model.table, model.offsets, known, forests[p], orders[p], below, messages)
+            trial[p] = after - before[p] if after > -inf else -inf
+        share, _ = _evenness(trial)
+        if clamped and share < LEAST_EVEN:
+            known[j] = -1
+            break
+        logs[:] = trial
+        clamped += 1
+    return clamped
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def run_chains(model, known, ancestors, extra, work, generator, forests, visits):
+    """Run a chain from each of `ancestors` (chains, n); `forests` (chains * sweeps, n) takes the forests it visits.
+
+    A sweep draws all free values given the forest and the forest given the values, with a sweep of `extra` in between at every
+    EXTRA_EVERY-th. `visits` (records, n, most values) takes the conditional distributions of the values given the forests, those
+    of chain c in the records from c * records / chains on.
+    """
+    chains, n = ancestors.shape
+    total = forests.shape[0]
+    sweeps = total // chains
+    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
+    order, codes = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    below, messages = np.empty((n, model.most)), np.empty((n, model.most))
+    posterior, nothing = np.zeros((n, model.most)), np.empty((0, n, model.most))
+    for place in range(total):
+        forest = forests[place]
+        forest[:] = ancestors[place // sweeps] if place % sweeps == 0 else forests[place - 1]
+        order_from_roots(forest, order)
+        send_up(model.table, model.offsets, known, forest, order, below, messages)
+        draw_values(model.table, model.offsets, known, forest, order, below, generator, codes)
+        if len(visits):
+            send_down(model.table, model.offsets, known, forest, order, below, messages, posterior)
+            visits[place * len(visits) // total] += posterior
+        if place % sweeps % EXTRA_EVERY == 0:
+            if extra == GIBBS:
+                gibbs_sweeps(model, known, codes, 1, work, generator, nothing)
+            elif extra == TREE:
+                tree_sweeps(model, known, codes, forest, 1, generator, nothing)
+        draw_forest(model, codes, matrices, cumulative, work, generator, forest)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def clamp_in_turn(model, known, cells, values, first, forests, ancestors, extra, work, generator):
+    """Estimate log p(values of `cells` | known cells) from one population; give it, and how often chains were run.
+
+    Parameters
+    ----------
+    known
+        (n,): codes of the known cells, -1 elsewhere; `cells` become known on the way.
+    cells, values
+        Variables to clamp, in this order, and (n,) the codes to clamp them to.
+    first
+        (any number, n): forests drawn given the known cells.
+    forests, ancestors
+        (chains * sweeps, n) and (chains, n): the population, and where its chains began.
+    extra
+        Sweeps that chains make besides blocked ones: NO_EXTRA, GIBBS or TREE.
+    """
+    logs = np.empty(max(len(first), len(forests)))
+    nothing = np.empty((0, len(known), model.most))
+    total, done, runs = 0.0, 0, 0
+    population = first
+    while done < len(cells):
+        weights = logs[: len(population)]
+        done += _clamp_some(model, known, cells[done:], values, population, weights)
+        log_mean = _evenness(weights)[1]
+        total += log_mean
+        if total == -inf or done == len(cells):
+            break
+        _draw_ancestors(weights, log_mean, population, generator, ancestors)
+        run_chains(model, known, ancestors, extra, work, generator, forests, nothing)
+        population = forests
+        runs += 1
+    return total, runs

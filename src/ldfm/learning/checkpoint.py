@@ -1,0 +1,42 @@
+"""Checkpoints of a fit: arrays and a record, written whole or not at all, taken up only by the very same fit."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from ldfm.files import written_whole
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be taken up."""
+
+
+def write_checkpoint(path: Path, fingerprint: str, arrays: Arrays, record: dict[str, Any]) -> None:
+    """Write a checkpoint."""
+    header = json.dumps({"fingerprint": fingerprint, "record": record})
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    with written_whole(path) as temporary:
+        temporary.write_bytes(save(whole, metadata={"ldfm-checkpoint": header}))
+
+
+def read_checkpoint(path: Path, fingerprint: str) -> tuple[Arrays, dict[str, Any]] | None:
+    """Read the checkpoint of the fit with this fingerprint; None where there is no file."""
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = json.loads((file.metadata() or {})["ldfm-checkpoint"])
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, KeyError, ValueError, OSError) as error:
+        raise CheckpointError(f"{path} is not a checkpoint of a fit: {error}") from error
+    if header.get("fingerprint") != fingerprint:
+        raise CheckpointError(
+            f"{path} is the checkpoint of another fit (other rows, settings or random_state); remove it or give another path"
+        )
+    return arrays, header["record"]

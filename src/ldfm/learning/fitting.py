@@ -1,0 +1,187 @@
+"""One way to learn from merged rows, whatever the objective, with checkpoints."""
+
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from math import prod
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from ldfm.draws import anneal
+from ldfm.forests import log_sums
+from ldfm.learning.checkpoint import read_checkpoint, write_checkpoint
+from ldfm.learning.em import EMSettings, fit_generation
+from ldfm.learning.history import History
+from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
+from ldfm.learning.priors import ModifiedDirichlet, Prior
+from ldfm.tables import MergedRows
+from ldfm.types import Codes, Integers
+from ldfm.weights import ArcWeights
+
+Objective = Literal["generation", "likelihood"]
+KEPT_DRAWS = 1024  # draws of the model kept with it, to start chains from
+_ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
+_START = EMSettings(max_iter=20, tol=0.0)
+_START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How to learn.
+
+    Attributes
+    ----------
+    objective
+        "generation" or "likelihood".
+    prior
+        Of the weights; learning on the likelihood starts from EM with it, or with a small floor where it is None.
+    max_iter, tol
+        As in the estimator; `max_iter` None: 200 iterations of EM or 2,000 steps.
+    seed
+        Whole number from which everything random is made.
+    checkpoint
+        File to keep the state of the fit in, and to go on from.
+    n_jobs, verbose
+        Threads and progress.
+    """
+
+    objective: Objective = "likelihood"
+    prior: Prior | None = None
+    max_iter: int | None = None
+    tol: float = 1e-5
+    seed: int = 0
+    checkpoint: Path | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+class Fitted(NamedTuple):
+    """What learning gives: weights, a record, and draws of the model (draws, n) to start chains from."""
+
+    weights: ArcWeights
+    history: History
+    draws: Codes
+
+
+def learn(
+    rows: MergedRows,
+    start: ArcWeights | None,
+    uniform: ArcWeights,
+    settings: FitSettings,
+    validation: MergedRows | None,
+) -> Fitted:
+    """Learn weights.
+
+    Parameters
+    ----------
+    rows, validation
+        Rows to learn from, which may have missing cells, and complete held-out ones.
+    start
+        Weights of an earlier fit to start from, or None.
+    uniform
+        Weights to start from else; its variant is the one that is learned.
+    """
+    if settings.objective == "generation":
+        weights, history = _learn_generation(rows, start or uniform, settings, validation)
+        draws = draw_from(weights, settings.seed, settings.n_jobs)
+    else:
+        weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
+        draws = chains if len(chains) else draw_from(weights, settings.seed, settings.n_jobs)
+    return Fitted(weights, history, draws[:KEPT_DRAWS])
+
+
+def _learn_generation(
+    rows: MergedRows, start: ArcWeights, settings: FitSettings, validation: MergedRows | None
+) -> tuple[ArcWeights, History]:
+    em = EMSettings(
+        200 if settings.max_iter is None else settings.max_iter,
+        settings.tol,
+        n_jobs=settings.n_jobs,
+        verbose=settings.verbose,
+    )
+    path, history = settings.checkpoint, None
+    # a fit that stops by held-out rows, or draws missing cells, has more state than its weights: it starts anew
+    resumable = path is not None and validation is None and not (rows.codes == -1).any()
+    fingerprint = _fingerprint(rows, start, settings) if resumable else ""
+    if path is not None and resumable:
+        found = read_checkpoint(path, fingerprint)
+        if found:
+            start = ArcWeights(found[0]["table"], start.cardinalities, found[0].get("stop"))
+            history = History.from_json(found[1])
+
+    def keep(weights: ArcWeights, history: History) -> None:
+        if path is not None and resumable:
+            arrays = {"table": weights.table} | ({} if weights.stop is None else {"stop": weights.stop})
+            write_checkpoint(path, fingerprint, arrays, history.to_json())
+
+    return fit_generation(rows, start, settings.prior, em, validation, keep, history, settings.seed)
+
+
+def _learn_likelihood(
+    rows: MergedRows,
+    start: ArcWeights | None,
+    uniform: ArcWeights,
+    settings: FitSettings,
+    validation: MergedRows | None,
+) -> tuple[ArcWeights, History, Integers]:
+    if start is None:
+        prior = settings.prior or _START_PRIOR
+        start, _ = fit_generation(
+            rows, uniform, prior, EMSettings(**(asdict(_START) | {"n_jobs": settings.n_jobs})), seed=settings.seed
+        )
+    start = _positive(start)
+    steps = LikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
+    if settings.max_iter is not None:
+        steps = LikelihoodSettings(**(asdict(steps) | {"max_iter": settings.max_iter}))
+    fit = LikelihoodFit(rows, start, steps, settings.seed, validation)
+    path, fingerprint = settings.checkpoint, _fingerprint(rows, start, settings)
+    found = read_checkpoint(path, fingerprint) if path is not None else None
+    if found:
+        fit.resume(found[0], History.from_json(found[1]))
+
+    def keep() -> None:
+        if path is not None:
+            write_checkpoint(path, fingerprint, fit.arrays(), fit.history.to_json())
+
+    return fit.run(keep)
+
+
+def _positive(weights: ArcWeights) -> ArcWeights:
+    """Raise weights of 0, from which no gradient leads away, to a small part of the least positive one of their child."""
+    if (weights.table[weights.mask] > 0).all():
+        return weights
+    least = np.min(np.where(weights.table > 0, weights.table, np.inf), axis=0)
+    least = np.where(np.isfinite(least), least, 1.0)
+    table = np.where(weights.mask & (weights.table <= 0), 1e-3 * least, weights.table)
+    return ArcWeights(table, weights.cardinalities, weights.stop)
+
+
+def _fingerprint(rows: MergedRows, start: ArcWeights, settings: FitSettings) -> str:
+    """Tell fits apart by their rows, start and settings."""
+    digest = sha256()
+    arrays = (
+        rows.codes.astype(np.int64),
+        rows.weights,
+        start.table,
+        start.stop if start.stop is not None else np.zeros(0),
+    )
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    digest.update(repr((settings.objective, settings.prior, settings.max_iter, settings.tol, settings.seed)).encode())
+    return digest.hexdigest()
+
+
+def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1) -> Integers:
+    """Give draws of a model: from the table of all rows where that is small, else by annealing."""
+    cardinalities = weights.cardinalities
+    if prod(cardinalities) <= _ENUMERATED:
+        codes = np.stack(np.unravel_index(np.arange(prod(cardinalities)), cardinalities), axis=1).astype(np.int64)
+        logs = log_sums(weights, codes, n_jobs)
+        if logs.max() == -np.inf:
+            return codes[:1]
+        shares = np.exp(logs - logs.max())
+        generator = np.random.default_rng([seed, 8])
+        drawn: Integers = codes[generator.choice(len(codes), size=KEPT_DRAWS, p=shares / shares.sum())]
+        return drawn
+    return anneal(weights, KEPT_DRAWS // 2, (seed, 8), n_jobs, spread=0.7).codes

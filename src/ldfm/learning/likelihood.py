@@ -1,0 +1,331 @@
+"""Learning on the normalised likelihood: stochastic gradients with exact arc marginals for rows and for chains.
+
+The gradient of the mean of log p(row) in the logs of the arc weights is the expected arc counts of the rows minus those of the
+model. The first are exact for each row of a batch. The second come from chains that move on with the weights, each again with
+its exact marginals, or from all rows there are where they can be enumerated. A pull towards the start, in steps weaker and
+weaker, decides between smooth and sharp weights; held-out rows decide where to stop.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+
+from ldfm.draws import anneal, fold, move
+from ldfm.forests import expected_counts, log_sums
+from ldfm.inference import Budget, ExactTables, Starts, find_queries
+from ldfm.learning.completion import CompletedRows
+from ldfm.learning.history import History, Step
+from ldfm.progress import progress
+from ldfm.tables import MISSING, MergedRows
+from ldfm.types import Codes, Floats, Integers
+from ldfm.weights import ArcWeights
+
+MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
+PULLS = (
+    2.0,
+    0.5,
+    0.1,
+    0.02,
+)  # towards the start, in rows: the weight of a squared distance of 1 in the log of an arc weight
+SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
+JUDGED_ROWS = 100  # held-out rows that decide between stages
+_LAST_SWEEPS = 20  # under the weights that are kept
+_FORGET, _FORGET_COUNTS = 0.9, 0.99
+_SMALL = 1e-3  # arcs rarer than this in a row move less
+
+
+class Stage(NamedTuple):
+    """A part of a fit.
+
+    Attributes
+    ----------
+    pull
+        Towards the start, in rows: what a squared distance of 1 in the log of an arc weight costs.
+    rate
+        Largest change of the log of a frequent arc's weight a step.
+    sweeps
+        Of each chain a step: sharper weights take longer to follow.
+    """
+
+    pull: float
+    rate: float
+    sweeps: int
+
+
+STAGES = (Stage(2.0, 0.1, 1), Stage(0.5, 0.1, 2), Stage(0.1, 0.06, 3), Stage(0.02, 0.04, 4))
+
+
+@dataclass(frozen=True)
+class LikelihoodSettings:
+    """How to learn.
+
+    Attributes
+    ----------
+    max_iter
+        Largest number of steps, all pulls together.
+    batch, chains
+        Rows and chains a step.
+    check_every
+        Steps between records of the history.
+    n_jobs, verbose
+        Threads (None: all cores) and progress (0: silent).
+    """
+
+    max_iter: int = 2000
+    batch: int = 512
+    chains: int = 512
+    check_every: int = 50
+    n_jobs: int | None = None
+    verbose: int = 0
+
+
+@dataclass
+class FitState:
+    """All that a fit needs to go on from where it is, but for the record and the draws of missing cells; no generators."""
+
+    step: int
+    log_table: Floats
+    momentum: Floats
+    counts: Floats
+    sum_of_logs: Floats
+    summed: int
+    chains: Integers
+    best_table: Floats
+    best_score: float
+    best_draws: Integers
+    seconds: float
+
+
+class LikelihoodFit:
+    """A fit, step by step.
+
+    Parameters
+    ----------
+    rows, validation
+        Merged rows to learn from, which may have missing cells, and complete held-out ones to choose by.
+    start
+        Weights to start from and to be pulled towards, all positive where an arc exists.
+    settings
+        How to learn.
+    seed
+        Whole number from which everything random is made.
+    """
+
+    def __init__(
+        self,
+        rows: MergedRows,
+        start: ArcWeights,
+        settings: LikelihoodSettings,
+        seed: int,
+        validation: MergedRows | None = None,
+    ) -> None:
+        self.settings, self.seed, self.validation = settings, seed, validation
+        self.cardinalities, self.mask = start.cardinalities, start.mask
+        self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
+        self.total = float(rows.weights.sum())
+        stops = 1.0 if start.stop is None else start.stop[1:]
+        table = ArcWeights(start.table * stops, start.cardinalities)._balanced(start.table * stops)
+        self.start: Floats = np.log(np.where(self.mask, table, 1.0))
+        self.history = History(reason=f"reached max_iter={settings.max_iter}")
+        states = float(np.prod([float(k) for k in start.cardinalities]))
+        self.all_codes = _all_codes(start.cardinalities) if states <= MAX_ENUMERATED else None
+        zeros = np.zeros(self.start.shape)
+        chains = np.zeros((0, len(start.cardinalities)), dtype=np.int64)
+        self.state = FitState(
+            0, self.start, zeros, zeros, zeros, 0, chains, self._table(self.start), -np.inf, chains, 0.0
+        )
+        self._began = perf_counter()
+
+    def arrays(self) -> dict[str, Any]:
+        """Give what `resume` needs, as arrays."""
+        state = {name: np.asarray(value) for name, value in vars(self.state).items()}
+        return {**state, "completed": self.rows.codes}
+
+    def resume(self, arrays: dict[str, Any], history: History) -> None:
+        """Go on from where another run of the same fit was."""
+        numbers = {name: type(value) for name, value in vars(self.state).items() if not isinstance(value, np.ndarray)}
+        for name in vars(self.state):
+            setattr(self.state, name, numbers[name](arrays[name]) if name in numbers else arrays[name].copy())
+        self.rows.codes = arrays["completed"].copy()
+        self.history = history
+
+    def run(self, checkpoint: Callable[[], None] | None = None) -> tuple[ArcWeights, History, Integers]:
+        """Learn; give weights in normalised form, the record, and draws of the model: the last states of the chains."""
+        settings, state = self.settings, self.state
+        self._began = perf_counter() - state.seconds
+        if state.step == 0:
+            self._find_chains()
+        with progress("likelihood", settings.max_iter, settings.verbose) as advance:
+            advance(steps=state.step)
+            while state.step < settings.max_iter:
+                self._step()
+                state.step += 1
+                note = ""
+                if state.step % settings.check_every == 0 or state.step == settings.max_iter:
+                    note = f"{self._record():.4f} nats a row"
+                if self._stage_ends() and not self._end_stage():
+                    break
+                state.seconds = perf_counter() - self._began
+                if checkpoint and state.step % settings.check_every == 0:
+                    checkpoint()
+                advance(note)
+        best = ArcWeights(state.best_table, self.cardinalities)
+        return best.normalised(), self.history, state.best_draws
+
+    def _find_chains(self) -> None:
+        if self.all_codes is None:
+            start = ArcWeights(self._table(self.start), self.cardinalities)
+            found = anneal(start, self.settings.chains, (self.seed, 2), self.settings.n_jobs, spread=0.5)
+            self.state.chains = found.codes
+
+    def _table(self, logs: Floats) -> Floats:
+        return np.where(self.mask, np.exp(logs), 0.0)
+
+    def _stage_length(self) -> int:
+        return -(-self.settings.max_iter // len(STAGES))
+
+    def _stage(self) -> tuple[int, int]:
+        """Give which pull is on and how many steps it has been."""
+        return divmod(self.state.step, self._stage_length())
+
+    def _stage_ends(self) -> bool:
+        return self.state.step >= self.settings.max_iter or self._stage()[1] == 0
+
+    def _step(self) -> None:
+        state = self.state
+        stage, steps = self._stage()
+        length = self._stage_length()
+        weights = ArcWeights(self._table(state.log_table), self.cardinalities)
+        data, model = self._data_counts(weights), self._model_counts(weights)
+        pull = STAGES[stage].pull / self.total
+        gradient = data - model - pull * (state.log_table - self.start)
+        state.momentum = _FORGET * state.momentum + (1 - _FORGET) * gradient
+        state.counts = _FORGET_COUNTS * state.counts + (1 - _FORGET_COUNTS) * (data + model)
+        mean = state.momentum / (1 - _FORGET ** (state.step + 1))
+        scale = state.counts / (1 - _FORGET_COUNTS ** (state.step + 1)) + 2.0 * pull + _SMALL
+        rate = STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
+        state.log_table = np.where(self.mask, state.log_table + rate * mean / scale, 0.0)
+        if steps >= length // 2:
+            state.sum_of_logs = state.sum_of_logs + state.log_table
+            state.summed += 1
+
+    def _data_counts(self, weights: ArcWeights) -> Floats:
+        """Give the mean expected arc counts of a batch of rows, drawn in proportion to their weights."""
+        rows, size, n_jobs = self.rows, self.settings.batch, self.settings.n_jobs
+        if len(rows.codes) <= size:
+            rows.redraw(weights, self.state.step, 1, n_jobs)
+            return expected_counts(weights, rows.codes, rows.weights / self.total, n_jobs).arcs
+        generator = np.random.default_rng([self.seed, 3, self.state.step])
+        order = generator.permutation(len(rows.codes))
+        reached = np.cumsum(rows.weights[order])
+        points = (np.arange(size) + generator.random()) * (reached[-1] / size)
+        chosen = order[np.minimum(np.searchsorted(reached, points, side="right"), len(order) - 1)]
+        rows.redraw(weights, self.state.step, 1, n_jobs, np.unique(chosen))
+        return expected_counts(weights, rows.codes[chosen], np.full(size, 1.0 / size), n_jobs).arcs
+
+    def _model_counts(self, weights: ArcWeights) -> Floats:
+        """Give the mean expected arc counts of the model, over all rows there are or over the chains, moved on by a sweep."""
+        state, n_jobs = self.state, self.settings.n_jobs
+        if self.all_codes is not None:
+            logs = log_sums(weights, self.all_codes, n_jobs)
+            return expected_counts(weights, self.all_codes, np.exp(logs - logsumexp(logs)), n_jobs).arcs
+        self._move(weights, STAGES[self._stage()[0]].sweeps)
+        return expected_counts(weights, state.chains, np.full(len(state.chains), 1.0 / len(state.chains)), n_jobs).arcs
+
+    def _move(self, weights: ArcWeights, sweeps: int) -> None:
+        codes = self.state.chains
+        free = np.full(codes.shape, -1, dtype=np.int64)
+        move(fold(weights), free, codes, free.copy(), sweeps, (self.seed, 4, self.state.step), self.settings.n_jobs)
+
+    def _record(self) -> float:
+        """Note where the fit is; give the objective: the mean conditional log-likelihood of training rows."""
+        state = self.state
+        weights = ArcWeights(self._table(state.log_table), self.cardinalities)
+        before = state.chains.copy()
+        if self.all_codes is None:
+            self._move(weights, 1)
+        moved = float((before != state.chains).mean()) if len(before) else None
+        objective, score = self._score(weights, self.rows.codes, self.rows.weights), None
+        if self.validation is not None:
+            score = self._score(weights, self.validation.codes, self.validation.weights)
+        self.history.steps.append(Step(state.step, objective, score, perf_counter() - self._began, moved))
+        return objective
+
+    def _score(self, weights: ArcWeights, codes: Codes, row_weights: Floats) -> float:
+        """Give the mean conditional log-likelihood of at most so many rows, always the same."""
+        chosen = np.random.default_rng([self.seed, 5]).permutation(len(codes))[:SCORED_ROWS]
+        logs = conditional_logs(weights, codes[chosen], self.settings.n_jobs)
+        return float(row_weights[chosen] @ logs / row_weights[chosen].sum())
+
+    def _end_stage(self) -> bool:
+        """Judge the average weights of the last half of a pull; give whether a weaker pull is worth trying."""
+        state = self.state
+        table = self._table(state.sum_of_logs / state.summed)
+        weights = ArcWeights(table, self.cardinalities)
+        draws = state.chains.copy()
+        free = np.full(draws.shape, -1, dtype=np.int64)
+        move(fold(weights), free, draws, free.copy(), _LAST_SWEEPS, (self.seed, 6, state.step), self.settings.n_jobs)
+        score = float(state.step)  # without held-out rows the last is taken
+        if self.validation is not None:
+            score = self._held_out_score(weights, draws, self.validation)
+        better = score > state.best_score
+        if better:
+            state.best_table, state.best_score, state.best_draws = table, score, draws
+        else:
+            self.history.converged = True
+            self.history.reason = (
+                f"a weaker pull than {STAGES[self._last_stage() - 1].pull} rows made held-out rows less probable"
+            )
+        state.sum_of_logs, state.summed = np.zeros(table.shape), 0
+        return better
+
+    def _held_out_score(self, weights: ArcWeights, draws: Integers, held_out: MergedRows) -> float:
+        """Give the mean log p of held-out rows; where it has no exact value, that of two fifths of the cells given a third.
+
+        The same rows, cells and random numbers are asked of every stage, so that scores can be compared.
+        """
+        if self.all_codes is not None:
+            logs = log_sums(weights, held_out.codes) - logsumexp(
+                log_sums(weights, self.all_codes, self.settings.n_jobs)
+            )
+            return float(held_out.weights @ logs / held_out.weights.sum())
+        generator = np.random.default_rng([self.seed, 7])
+        chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
+        places = generator.permuted(np.tile(np.arange(held_out.codes.shape[1]), (len(chosen), 1)), axis=1)
+        n = places.shape[1]
+        asked, given = places < max(1, 2 * n // 5), places >= n - n // 3
+        found = find_queries(
+            ExactTables(weights, self.settings.n_jobs),
+            held_out.only(chosen)._replace(codes=np.where(asked | given, held_out.codes[chosen], MISSING)),
+            asked,
+            "auto",
+            Budget(max_sweeps=1),
+            np.random.SeedSequence([self.seed, 7]),
+            lambda: Starts(draws, self.cardinalities),
+        )
+        return float(held_out.weights[chosen] @ found.joint / held_out.weights[chosen].sum())
+
+    def _last_stage(self) -> int:
+        return (self.state.step - 1) // self._stage_length()
+
+
+def conditional_logs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
+    """Give for each complete row the sum over its cells of log p(cell | all other cells of the row); needs no partition."""
+    rows = len(codes)
+    found = np.zeros(rows)
+    for i, k in enumerate(weights.cardinalities):
+        if k > 1:
+            variants = np.repeat(codes, k, axis=0)
+            variants[:, i] = np.tile(np.arange(k), rows)
+            logs = log_sums(weights, variants, n_jobs).reshape(rows, k)
+            found += logs[np.arange(rows), codes[:, i]] - logsumexp(logs, axis=1)
+    return found
+
+
+def _all_codes(cardinalities: tuple[int, ...]) -> Integers:
+    """Give all rows there are."""
+    return np.stack(np.unravel_index(np.arange(int(np.prod(cardinalities))), cardinalities), axis=1).astype(np.int64)
