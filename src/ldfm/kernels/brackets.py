@@ -23,7 +23,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from ldfm.kernels.singles import (
+from ldfm.kernels.one_sum import make_arcs
+from ldfm.kernels.panels import (
     COLUMNS,
     PANEL,
     add_four_rows,
@@ -50,7 +51,7 @@ class Walks(NamedTuple):
     values
         (n,): index of the value of each variable.
     arcs
-        (rows, width): row l the weights of the arcs into l from every variable.
+        (rows, width + 16): row l the weights of the arcs into l, from the root in column 0 and from j in column 1 + j.
     visits
         (rows, width), single: V, filled up with ones on the diagonal.
     factors
@@ -76,10 +77,11 @@ def make_walks(model, codes):
     n = codes.shape[0]
     rows, width = -(-n // PANEL) * PANEL, -(-n // COLUMNS) * COLUMNS
     values = model.offsets[:n] + codes
-    arcs = np.zeros((rows, width))
+    arcs = make_arcs(n)
     for j in range(n):
+        arcs[j, 0] = model.by_child[values[j], 0]
         for k in range(n):
-            arcs[j, k] = model.by_child[values[j], 1 + values[k]]
+            arcs[j, 1 + k] = model.by_child[values[j], 1 + values[k]]
     visits, factors = np.zeros((rows, width), dtype=np.float32), np.zeros((rows, PANEL), dtype=np.float32)
     return Walks(values, arcs, visits, factors, np.zeros((6, width)), np.zeros((6, width), dtype=np.float32))
 
@@ -90,9 +92,10 @@ def set_value(model, walks, i, v):
     values, arcs = walks.values, walks.arcs
     value = model.offsets[i] + v
     values[i] = value
+    arcs[i, 0] = model.by_child[value, 0]
     for k in range(values.shape[0]):
-        arcs[i, k] = model.by_child[value, 1 + values[k]]
-        arcs[k, i] = model.table[1 + value, values[k]]
+        arcs[i, 1 + k] = model.by_child[value, 1 + values[k]]
+        arcs[k, 1 + i] = model.table[1 + value, values[k]]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -118,35 +121,35 @@ def _take_inverse_of_panel(matrix, first, factors):
 @njit(nogil=True, cache=True, error_model="numpy")
 def invert(matrix, factors):
     """Invert a row-dominant M-matrix of singles in place, by Gauss-Jordan without pivoting, PANEL pivots at once; 2 n^3."""
-    rows = matrix.shape[0]
+    rows, width = matrix.shape
     for first in range(0, rows, PANEL):
         last = first + PANEL
         _take_inverse_of_panel(matrix, first, factors)
-        mix_four_rows(matrix, first, factors)
+        mix_four_rows(matrix, first, factors, width)
         take_factors(matrix, first, factors, 0, first)
         take_factors(matrix, first, factors, last, rows)
-        add_four_rows(matrix, first, factors, 0, first)
-        add_four_rows(matrix, first, factors, last, rows)
+        add_four_rows(matrix, first, factors, 0, first, width)
+        add_four_rows(matrix, first, factors, last, rows, width)
 
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
-def _load_steps(model, walks):
+def _load_steps(walks):
     """Fill `visits` with (1 - steps)."""
-    values, arcs, visits = walks.values, walks.arcs, walks.visits
-    n, (rows, width) = values.shape[0], visits.shape
+    n, arcs, visits = walks.values.shape[0], walks.arcs, walks.visits
+    rows, width = visits.shape
     for j in range(rows):
-        total = model.by_child[values[j], 0] if j < n else 1.0
-        for k in range(width):
+        total = 0.0 if j < n else 1.0
+        for k in range(width + COLUMNS):
             total += arcs[j, k]
         walks.doubles[SUMS, j] = total
         scale = -1.0 / total
         for k in range(width):
-            visits[j, k] = arcs[j, k] * scale
+            visits[j, k] = arcs[j, 1 + k] * scale
         visits[j, j] = 1.0
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def refresh(model, walks):
+def refresh(walks):
     """Bring the visits up to date.
 
     Returns
@@ -154,7 +157,7 @@ def refresh(model, walks):
     a bound of their rounding errors, relative to the largest numbers met, inf where they cannot be trusted.
     """
     n = walks.values.shape[0]
-    _load_steps(model, walks)
+    _load_steps(walks)
     invert(walks.visits, walks.factors)
     most = 0.0
     for j in range(n):
@@ -166,7 +169,7 @@ def refresh(model, walks):
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 def _gather(model, walks, i, new):
-    """Fill `TAUS` and `PARENTS` for X_i taking the value of index `new`; give D'_i / D_i."""
+    """Fill `TAUS` and `PARENTS` for X_i taking the value of index `new`; give D'_i / D_i, 0 where that value has no parent."""
     values, doubles, singles = walks.values, walks.doubles, walks.singles
     n, old = values.shape[0], values[i]
     total = model.by_child[new, 0]
@@ -177,6 +180,8 @@ def _gather(model, walks, i, new):
         doubles[THETAS, j] = weight
         # arcs within X_i have weight 0, so that tau_i = 0
         doubles[TAUS, j] = model.table[1 + new, value] - model.table[1 + old, value]
+    if total == 0.0:
+        return 0.0
     scale = 1.0 / total
     for j in range(n):
         singles[PARENTS, j] = doubles[THETAS, j] * scale
@@ -193,6 +198,8 @@ def _gains(walks, i):
         singles[SHIFTS, j] = visits[i, j]
         singles[LEVELS, j] = visits[j, i] - top
     first = np.float64(top - singles[TOTALS, i])
+    if not first > 0.0:
+        return 0.0, inf
     scale = 1.0 / first
     product, error = first, 2.0 * top * scale
     for j in range(n):
@@ -202,7 +209,7 @@ def _gains(walks, i):
         gain = 1.0 + tau * (own - shift - level * slope)
         theta = abs(tau / gain)
         product *= gain
-        error += theta * (own + shift - level * reach)
+        error += theta * (own + shift + 2.0 * top * reach)  # of slopes times levels, and of levels times slopes
         singles[SLOPES, j] = slope
         doubles[REACHES, j] = reach
         doubles[THETAS, j] = theta
@@ -224,7 +231,7 @@ def _norm(walks, top, rounding):
         visits[j, j] = own
         squares += scale * singles[TOTALS, j]
         # no walk visits j more often than that from j
-        error += scale * (2.0 * own + doubles[REACHES, j] * top) ** 2
+        error += scale * (2.0 * own + 2.0 * doubles[REACHES, j] * top) ** 2
         total += singles[WEIGHTS, j]
     return sqrt(squares) + rounding * sqrt(error * total)
 
@@ -257,11 +264,17 @@ def bracket(model, walks, i, v, rounding):
 
     `rounding` is what `refresh` gave.
     """
+    if not rounding < LARGEST_BOUND:
+        return 0.0, inf
     top = walks.doubles[OWN, i]
     ratio = _gather(model, walks, i, model.offsets[i] + v)
+    if ratio == 0.0:
+        return 0.0, 0.0
     sum_rows(walks.visits, walks.singles, PARENTS, TOTALS)
     product, error = _gains(walks, i)
     ratio *= product
+    if not 1e-200 < ratio < 1e200:
+        return 0.0, inf
     _scale_by_sums(walks)
     norm = _norm(walks, top, rounding)
     if not _bound(norm) * min(ratio, 1.0 / ratio) < WORTH_ANOTHER:
@@ -269,7 +282,7 @@ def bracket(model, walks, i, v, rounding):
         other = _norm(walks, top, rounding)
         norm = norm if norm < other else other
     bound = _bound(norm) + rounding * error
-    if not (1e-200 < ratio < 1e200 and bound < LARGEST_BOUND):
+    if not bound < LARGEST_BOUND:
         return 0.0, inf
     return ratio * exp(-bound), ratio * exp(bound)
 

@@ -10,7 +10,7 @@ distribution c, whatever the brackets are worth. What is recorded is the distrib
 to 1: its mean, given the other values, is c.
 """
 
-from math import exp, inf
+from math import exp, inf, nan
 
 import numpy as np
 from numba import njit
@@ -19,25 +19,47 @@ from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.brackets import bracket, make_walks, refresh, set_value
 from ldfm.kernels.extended_range import choose
 from ldfm.kernels.forest_sums import log_forest_sums
+from ldfm.kernels.one_sum import log_forest_sum, make_elimination
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_conditional(model, codes, i, matrices, sums, work, shares):
-    """Fill `shares` with the distribution of X_i given all other values, from one forest sum a value; O(k n^3)."""
+def _fill_log_sums(model, codes, i, work, logs):
+    """Fill `logs` with log Z for each value of X_i, whatever the weights are; O(k n^3)."""
     n = codes.shape[0]
     k = model.offsets[i + 1] - model.offsets[i]
     rows = np.empty((k, n), dtype=np.int64)
     for v in range(k):
         rows[v] = codes
         rows[v, i] = v
-    fill_arc_matrices(model.table, model.offsets, rows, matrices[:k])
-    log_forest_sums(matrices[:k], work, sums[:k])
-    largest = -inf
+    matrices = np.empty((k, n + 1, n))
+    fill_arc_matrices(model.table, model.offsets, rows, matrices)
+    log_forest_sums(matrices, work, logs[:k])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_conditional(model, walks, codes, i, log_now, scratch, logs, shares):
+    """Fill `shares` with the distribution of X_i given all other values, from the log forest sum of each in `logs`; O(k n^3).
+
+    `log_now` is that of the values as they are, nan where it is not known.
+    """
+    elimination, work = scratch
+    n, k = codes.shape[0], model.offsets[i + 1] - model.offsets[i]
+    trusted = True
     for v in range(k):
-        largest = max(largest, sums[v])
-    total = 0.0
+        if v == codes[i] and log_now > -inf:
+            logs[v] = log_now
+            continue
+        set_value(model, walks, i, v)
+        logs[v] = log_forest_sum(walks.arcs, n, elimination)
+        trusted = trusted and logs[v] > -inf
+    set_value(model, walks, i, codes[i])
+    if not trusted:
+        _fill_log_sums(model, codes, i, work, logs)
+    largest, total = -inf, 0.0
     for v in range(k):
-        shares[v] = exp(sums[v] - largest)
+        largest = max(largest, logs[v])
+    for v in range(k):
+        shares[v] = exp(logs[v] - largest)
         total += shares[v]
     for v in range(k):
         shares[v] /= total
@@ -74,21 +96,22 @@ def _fill_rest(conditional, floors, k):
 def gibbs_sweeps(model, clamped, codes, sweeps, work, generator, visits):
     """Draw each free value given all other values, forests summed out; O(k n^2) a value that stays, O(n^3) one that changes."""
     n = codes.shape[0]
-    matrices, sums, conditional = np.empty((model.most, n + 1, n)), np.empty(model.most), np.empty(model.most)
-    shares, brackets = np.empty(model.most), (np.empty(model.most), np.empty(model.most))
-    walks = make_walks(model, codes)
-    stale, rounding = True, inf
+    walks, scratch = make_walks(model, codes), (make_elimination(n), work)
+    logs, conditional, shares = np.empty(model.most), np.empty(model.most), np.empty(model.most)
+    brackets = np.empty(model.most), np.empty(model.most)
+    stale, rounding, log_now = True, inf, nan
     for sweep in range(sweeps):
         for i in range(n):
             if clamped[i] >= 0:
                 continue
             if stale:
-                rounding = refresh(model, walks)
+                rounding = refresh(walks)
                 stale = False
             k = model.offsets[i + 1] - model.offsets[i]
             certain = fill_floors(model, walks, i, codes[i], rounding, brackets, shares)
-            if generator.random() >= certain:
-                fill_conditional(model, codes, i, matrices, sums, work, conditional)
+            doubtful = generator.random() >= certain
+            if doubtful:
+                fill_conditional(model, walks, codes, i, log_now, scratch, logs, conditional)
                 _fill_rest(conditional, shares, k)
             if len(visits):
                 total = shares[:k].sum()
@@ -98,4 +121,6 @@ def gibbs_sweeps(model, clamped, codes, sweeps, work, generator, visits):
             if v != codes[i]:
                 codes[i] = v
                 set_value(model, walks, i, v)
-                stale = True
+                stale, log_now = True, nan
+            if doubtful:
+                log_now = logs[v]
