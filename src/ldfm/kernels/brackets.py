@@ -57,10 +57,10 @@ class Walks(NamedTuple):
     factors
         (rows, PANEL), single: scratch of the inversion.
     doubles
-        (6, width): D; the diagonal of V; tau; |theta|; sizes of the numbers of which `slopes` is the difference; a^-2 |theta|.
+        (6, width): D; the diagonal of V; tau; |theta|; sizes of the numbers of which `slopes` is the difference; a^-2.
     singles
         (6, width), single: share of each variable among the parents that X_i would take; what is added up over the rows of V;
-        shifts, levels and slopes, of which W[l, j] = V[l, j] - shifts[j] - levels[l] * slopes[j] is made; a^2 |theta|.
+        shifts, levels and slopes, of which W[l, j] = V[l, j] - shifts[j] - levels[l] * slopes[j] is made; a^2 theta^2.
     """
 
     values: np.ndarray
@@ -209,7 +209,8 @@ def _gains(walks, i):
         gain = 1.0 + tau * (own - shift - level * slope)
         theta = abs(tau / gain)
         product *= gain
-        error += theta * (own + shift + 2.0 * top * reach)  # of slopes times levels, and of levels times slopes
+        # slopes are off by a share of `reach`, levels by a share of `top`, which none exceeds
+        error += theta * (own + shift + 2.0 * top * reach)
         singles[SLOPES, j] = slope
         doubles[REACHES, j] = reach
         doubles[THETAS, j] = theta
@@ -238,7 +239,7 @@ def _norm(walks, top, rounding):
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 def _scale_by_sums(walks):
-    """Choose a_j^2 = D_j / D'_j."""
+    """Choose a_j^2 = D_j / (D'_j |theta_j|)."""
     doubles, singles = walks.doubles, walks.singles
     for j in range(walks.values.shape[0]):
         theta = doubles[THETAS, j]
@@ -249,7 +250,7 @@ def _scale_by_sums(walks):
 
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
 def _scale_by_thetas(walks):
-    """Choose a_j^2 = |theta_j|^(1/2)."""
+    """Choose a_j^2 = |theta_j|^(-1/2)."""
     doubles, singles = walks.doubles, walks.singles
     for j in range(walks.values.shape[0]):
         theta = doubles[THETAS, j]
@@ -281,8 +282,9 @@ def bracket(model, walks, i, v, rounding):
         _scale_by_thetas(walks)
         other = _norm(walks, top, rounding)
         norm = norm if norm < other else other
-    bound = _bound(norm) + rounding * error
-    if not bound < LARGEST_BOUND:
+    # |log(1 + x)| <= 2 |x| for |x| <= 1/2
+    bound = _bound(norm) + 2.0 * rounding * error
+    if not (bound < LARGEST_BOUND and rounding * error < 0.5):
         return 0.0, inf
     return ratio * exp(-bound), ratio * exp(bound)
 
