@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldfm.inference.chains import Chains, fold, start_chains
+from ldfm.inference.chains import fold, start_chains
 from ldfm.inference.diagnostics import standard_error
 from models import random_weights
 from oracles.joint import joint_table
+from printed_sampler import printed_tree_sweep
 
 FALSE_ALARM = 1e-4  # chance that a right sampler fails one model's check, over all its numbers together
 MODELS = 20
@@ -52,27 +53,6 @@ def test_marginals_match_enumeration(kernel, seed):
     assert (chains.codes[:, known >= 0] == known[known >= 0]).all()
     deviation, limit = largest_deviation(records, known, posteriors)
     assert deviation < limit
-
-
-def printed_tree_sweep(chains: Chains, chain: int, rng: np.random.Generator) -> None:
-    """Run one sweep of the sampler as the paper prints it: value and parent in proportion to the arc weight, children left out."""
-    table, offsets = chains.model.table, chains.model.offsets
-    codes, parents = chains.codes[chain], chains.parents[chain]
-    n = len(codes)
-    for i in range(n):
-        above = []
-        for p in range(n):
-            q = p
-            while q not in (-1, i):
-                q = parents[q]
-            if q != i:
-                above.append(p)
-        rows = [0, *(1 + offsets[p] + codes[p] for p in above)]
-        span = range(offsets[i], offsets[i + 1]) if chains.clamped[i] < 0 else [offsets[i] + codes[i]]
-        weights = np.array([[table[r, t] for r in rows] for t in span])
-        choice = rng.choice(weights.size, p=weights.ravel() / weights.sum())
-        codes[i] = span[choice // len(rows)] - offsets[i]
-        parents[i] = -1 if choice % len(rows) == 0 else above[choice % len(rows) - 1]
 
 
 def test_the_printed_tree_sampler_fails():
