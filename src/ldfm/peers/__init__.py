@@ -1,0 +1,7 @@
+"""Other density models of discrete tables, to compare with: estimators that answer the same questions as `ldfm.LDFM`."""
+
+from ldfm.peers.base import DensityPeer, Peer
+from ldfm.peers.mixture_of_trees import MixtureOfTrees
+from ldfm.peers.oracle import Oracle
+
+__all__ = ["DensityPeer", "MixtureOfTrees", "Oracle", "Peer"]
