@@ -1,7 +1,8 @@
 """Other density models of discrete tables, to compare with: estimators that answer the same questions as `ldfm.LDFM`."""
 
 from ldfm.peers.base import DensityPeer, Peer
+from ldfm.peers.bayesian_network import BayesianNetwork
 from ldfm.peers.mixture_of_trees import MixtureOfTrees
 from ldfm.peers.oracle import Oracle
 
-__all__ = ["DensityPeer", "MixtureOfTrees", "Oracle", "Peer"]
+__all__ = ["BayesianNetwork", "DensityPeer", "MixtureOfTrees", "Oracle", "Peer"]
