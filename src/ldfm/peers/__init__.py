@@ -2,7 +2,8 @@
 
 from ldfm.peers.base import DensityPeer, Peer
 from ldfm.peers.bayesian_network import BayesianNetwork
+from ldfm.peers.dependency_network import DependencyNetwork
 from ldfm.peers.mixture_of_trees import MixtureOfTrees
 from ldfm.peers.oracle import Oracle
 
-__all__ = ["BayesianNetwork", "DensityPeer", "MixtureOfTrees", "Oracle", "Peer"]
+__all__ = ["BayesianNetwork", "DensityPeer", "DependencyNetwork", "MixtureOfTrees", "Oracle", "Peer"]
