@@ -5,5 +5,6 @@ from ldfm.peers.bayesian_network import BayesianNetwork
 from ldfm.peers.dependency_network import DependencyNetwork
 from ldfm.peers.mixture_of_trees import MixtureOfTrees
 from ldfm.peers.oracle import Oracle
+from ldfm.peers.sum_product_network import SumProductNetwork
 
-__all__ = ["BayesianNetwork", "DensityPeer", "DependencyNetwork", "MixtureOfTrees", "Oracle", "Peer"]
+__all__ = ["BayesianNetwork", "DensityPeer", "DependencyNetwork", "MixtureOfTrees", "Oracle", "Peer", "SumProductNetwork"]

@@ -80,23 +80,52 @@ def heaviest_tree(weights: Floats) -> tuple[Integers, Integers]:
     return order, above
 
 
-def learn_tree(pairs: Floats, offsets: Integers, scope: Integers, information: Floats | None = None) -> Tree:
-    """Give the Chow-Liu tree over the variables `scope` of a smoothed pair table (S, S), all entries of which are positive."""
-    shared = mutual_information(pairs, offsets) if information is None else information
-    weights = shared[np.ix_(scope, scope)]
-    # a mutual information of exactly 0 is still an edge: -inf marks what is in the tree
-    order, above = heaviest_tree(np.maximum(weights, 0.0))
-    variables = scope[order]
+def learn_tree(pairs: Floats, offsets: Integers) -> Tree:
+    """Give the Chow-Liu tree of a smoothed pair table (S, S), all entries of which between variables are positive."""
+    order, above = heaviest_tree(np.maximum(mutual_information(pairs, offsets), 0.0))
     tables = []
-    for variable, parent in zip(variables, above, strict=True):
+    for variable, parent in zip(order, above, strict=True):
         own = slice(offsets[variable], offsets[variable + 1])
         if parent < 0:
             table = pairs.diagonal()[own][None]
         else:
-            head = variables[parent]
+            head = order[parent]
             table = pairs[offsets[head] : offsets[head + 1], own]
         tables.append(table / table.sum(axis=1, keepdims=True))
-    return Tree(variables, above, tuple(tables))
+    return Tree(order, above, tuple(tables))
+
+
+class TreeLearner:
+    """Learns trees from weighted rows: counts plus `strength` rows like the table of all rows.
+
+    Parameters
+    ----------
+    codes, row_weights
+        Complete rows.
+    cardinalities
+        Numbers of values.
+    strength
+        Weight of the prior, in rows.
+    """
+
+    def __init__(self, codes: Codes, row_weights: Floats, cardinalities: tuple[int, ...], strength: float) -> None:
+        self.offsets = np.concatenate([[0], np.cumsum(cardinalities)])
+        self.strength = strength
+        self.cells = one_hot(codes, self.offsets)
+        self.whole = smoothed(pair_counts(self.cells, row_weights), uniform_pairs(self.offsets), 1.0)
+
+    def counts(self, row_weights: Floats, scope: Integers) -> tuple[Floats, Integers, Floats]:
+        """Give the pair counts of the variables `scope` in rows of these weights, their offsets, and the prior of the pairs."""
+        values = np.concatenate([np.arange(self.offsets[i], self.offsets[i + 1]) for i in scope])
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[scope])])
+        kept = row_weights > 1e-9 * row_weights.max()
+        return pair_counts(self.cells[kept][:, values], row_weights[kept]), offsets, self.whole[np.ix_(values, values)]
+
+    def tree(self, row_weights: Floats, scope: Integers) -> Tree:
+        """Learn a tree over the variables `scope`; O(rows S^2)."""
+        counts, offsets, prior = self.counts(row_weights, scope)
+        tree = learn_tree(smoothed(counts, prior, self.strength), offsets)
+        return tree._replace(variables=scope[tree.variables])
 
 
 def log_probabilities(tree: Tree, codes: Codes) -> Floats:

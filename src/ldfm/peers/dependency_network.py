@@ -16,8 +16,8 @@ from ldfm.peers.kernels.conditionals import ProbabilityTrees, log_conditionals
 from ldfm.tables import MergedRows, TableError, merge_rows
 from ldfm.types import Booleans, Codes, Floats, Integers
 
-LEAF_COSTS = (0.5, 1.0, 2.0, 4.0, 8.0)
-STRENGTHS = (0.3, 1.0, 3.0, 10.0)
+LEAF_COSTS = (1.0, 2.0, 4.0, 8.0, 16.0)
+STRENGTHS = (1.0, 3.0, 10.0, 30.0)
 
 
 class Choice(NamedTuple):
@@ -61,10 +61,10 @@ class DependencyNetwork(Peer):
         self,
         leaf_cost: float | None = None,
         strength: float | None = None,
-        chains: int = 64,
-        burn_in: int = 100,
-        first_sweeps: int = 50,
-        sweeps: int = 10,
+        chains: int = 200,
+        burn_in: int = 50,
+        first_sweeps: int = 20,
+        sweeps: int = 4,
         validation_fraction: float = 0.2,
         kinds: Mapping[str, str] | None = None,
         n_jobs: int | None = None,

@@ -9,10 +9,9 @@ from scipy.special import logsumexp
 from ldfm.inference.answers import QueryResult
 from ldfm.peers import circuit
 from ldfm.peers.base import DensityPeer, TrainingRows, mean_log
-from ldfm.peers.chow_liu import Tree, learn_tree, log_probabilities, one_hot, pair_counts, smoothed, uniform_pairs
-from ldfm.peers.kernels.circuits import Circuit
+from ldfm.peers.chow_liu import Tree, TreeLearner, log_probabilities
 from ldfm.tables import MergedRows
-from ldfm.types import Booleans, Floats, Integers
+from ldfm.types import Booleans, Codes, Floats, Integers
 
 COMPONENTS = (1, 2, 3, 5, 8, 12, 18, 27, 40)
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
@@ -24,9 +23,9 @@ class Mixture(NamedTuple):
     weights: Floats
     trees: tuple[Tree, ...]
 
-    def joint_logs(self, rows: MergedRows) -> Floats:
-        """Give (rows, components): log of weight times probability of each row under each component."""
-        logs = np.stack([log_probabilities(tree, rows.codes) for tree in self.trees], axis=1)
+    def joint_logs(self, codes: Codes) -> Floats:
+        """Give (rows, components): log of weight times probability of each complete row under each component."""
+        logs = np.stack([log_probabilities(tree, codes) for tree in self.trees], axis=1)
         joint: Floats = logs + np.log(self.weights)
         return joint
 
@@ -87,46 +86,30 @@ class MixtureOfTrees(DensityPeer):
         self.random_state = random_state
 
     def _learn(self, rows: TrainingRows) -> None:
-        offsets = np.concatenate([[0], np.cumsum(rows.cardinalities)])
         seed = int(self._seed().generate_state(1)[0])
-        self.choice_ = self._choose(rows, offsets, seed)
-        learner = _Learner(rows.whole, offsets, self.choice_.strength)
-        mixture = learner.start(self.choice_.components, np.random.default_rng(seed))
+        self.choice_ = self._choose(rows, seed)
+        learner = TreeLearner(rows.whole.codes, rows.whole.weights, rows.cardinalities, self.choice_.strength)
+        em = MixtureEM(learner, rows.whole)
+        mixture = em.start(self.choice_.components, np.random.default_rng(seed))
         for _ in range(self.choice_.iterations):
-            mixture = learner.step(mixture)
+            mixture = em.step(mixture)
         self.mixture_ = mixture
-        self._circuit = _to_circuit(mixture, rows.cardinalities)
+        self._circuit = circuit.to_circuit(circuit.Sum(mixture.weights, mixture.trees), rows.cardinalities)
 
-    def _choose(self, rows: TrainingRows, offsets: Integers, seed: int) -> Choice:
+    def _choose(self, rows: TrainingRows, seed: int) -> Choice:
         """Try more and more components under each prior, until held-out rows like it less twice."""
-        best: Choice | None = None
+        found = []
         for strength in STRENGTHS if self.strength is None else (self.strength,):
-            learner = _Learner(rows.train, offsets, strength)
+            em = MixtureEM(TreeLearner(rows.train.codes, rows.train.weights, rows.cardinalities, strength), rows.train)
             worse, top = 0, -np.inf
             for components in COMPONENTS if self.components is None else (self.components,):
-                iterations, score = self._held_out(learner, components, rows.held_out, seed)
+                _, iterations, score = em.run(components, rows.held_out, self.max_iter, np.random.default_rng(seed))
+                found.append(Choice(components, strength, iterations, score))
                 worse = 0 if score > top else worse + 1
                 top = max(top, score)
-                if best is None or score > best.held_out:
-                    best = Choice(components, strength, iterations, score)
                 if worse == 2:
                     break
-        assert best is not None
-        return best
-
-    def _held_out(self, learner: "_Learner", components: int, held_out: MergedRows, seed: int) -> tuple[int, float]:
-        """Give the number of iterations that held-out rows like best, and their mean log-likelihood."""
-        mixture = learner.start(components, np.random.default_rng(seed))
-        best, chosen, stale = -np.inf, 0, 0
-        for iteration in range(1, self.max_iter + 1):
-            mixture = learner.step(mixture)
-            score = mean_log(logsumexp(mixture.joint_logs(held_out), axis=1), held_out)
-            stale = 0 if score > best + 1e-4 else stale + 1
-            if score > best:
-                best, chosen = score, iteration
-            if stale == 4 or components == 1:
-                break
-        return chosen, best
+        return max(found, key=lambda choice: choice.held_out)
 
     def _log_probabilities(self, rows: MergedRows) -> Floats:
         return circuit.log_probabilities(self._circuit, rows.codes, self.n_jobs)
@@ -135,35 +118,52 @@ class MixtureOfTrees(DensityPeer):
         return circuit.query(self._circuit, rows, asked, self.n_jobs)
 
 
-class _Learner:
-    """EM on one set of rows."""
+class MixtureEM:
+    """EM for mixtures of trees over some of the variables.
 
-    def __init__(self, rows: MergedRows, offsets: Integers, strength: float) -> None:
-        self.rows, self.offsets, self.strength = rows, offsets, strength
-        self.scope = np.arange(len(offsets) - 1)
-        self.cells = one_hot(rows.codes, offsets)
-        self.whole = smoothed(pair_counts(self.cells, rows.weights), uniform_pairs(offsets), 1.0)
+    Parameters
+    ----------
+    learner
+        Learns trees from `rows`.
+    rows
+        The rows.
+    scope
+        The variables; None: all.
+    """
+
+    def __init__(self, learner: TreeLearner, rows: MergedRows, scope: Integers | None = None) -> None:
+        self.learner, self.rows = learner, rows
+        self.scope = np.arange(rows.codes.shape[1]) if scope is None else scope
 
     def start(self, components: int, rng: np.random.Generator) -> Mixture:
         """Give each row at random mostly to one component."""
-        shares = np.full((len(self.cells), components), 0.3 / components)
+        shares = np.full((len(self.rows.codes), components), 0.3 / components)
         shares[np.arange(len(shares)), rng.integers(0, components, len(shares))] += 0.7
         return self._maximise(shares)
 
     def step(self, mixture: Mixture) -> Mixture:
-        """Do one iteration of EM."""
-        logs = mixture.joint_logs(self.rows)
+        """Do one iteration."""
+        logs = mixture.joint_logs(self.rows.codes)
         return self._maximise(np.exp(logs - logsumexp(logs, axis=1, keepdims=True)))
+
+    def run(
+        self, components: int, held_out: MergedRows, max_iter: int, rng: np.random.Generator
+    ) -> tuple[Mixture, int, float]:
+        """Give the mixture that held-out rows like best, after how many iterations, and their mean log-likelihood."""
+        mixture = self.start(components, rng)
+        best, chosen, top, stale = mixture, 0, -np.inf, 0
+        for iteration in range(1, max_iter + 1):
+            mixture = self.step(mixture)
+            score = mean_log(logsumexp(mixture.joint_logs(held_out.codes), axis=1), held_out)
+            stale = 0 if score > top + 1e-4 else stale + 1
+            if score > top:
+                best, chosen, top = mixture, iteration, score
+            if stale == 4 or components == 1:
+                break
+        return best, chosen, top
 
     def _maximise(self, shares: Floats) -> Mixture:
         counts = shares * self.rows.weights[:, None]
         weights = counts.sum(axis=0) + 1.0
-        trees = []
-        for part in counts.T:
-            pairs = smoothed(pair_counts(self.cells, part), self.whole, self.strength)
-            trees.append(learn_tree(pairs, self.offsets, self.scope))
-        return Mixture(weights / weights.sum(), tuple(trees))
-
-
-def _to_circuit(mixture: Mixture, cardinalities: tuple[int, ...]) -> Circuit:
-    return circuit.to_circuit(circuit.Sum(mixture.weights, mixture.trees), cardinalities)
+        trees = tuple(self.learner.tree(part, self.scope) for part in counts.T)
+        return Mixture(weights / weights.sum(), trees)
