@@ -120,9 +120,9 @@ class BayesianNetwork(DensityPeer):
         if self.answers == "exact":
             joint, marginal = junction_tree.query(self.network_, rows, asked)
             return exact_result(joint, marginal, rows, asked, self.network_.cardinalities)
-        effort = self.chains, Effort(self.burn_in, self.first_sweeps, self.sweeps)
-        model = to_network_tables(self.network_)
-        return gibbs.query(model, self._starts, rows, asked, effort, self._seed(), self.n_jobs)
+        effort = Effort(self.burn_in, self.first_sweeps, self.sweeps)
+        sampling = gibbs.conditional_sampling(to_network_tables(self.network_), self.chains, effort)
+        return gibbs.query(sampling, self._starts, rows, asked, self._seed(), self.n_jobs)
 
 
 def learn_parents(rows: MergedRows, cardinalities: tuple[int, ...], criterion: str, max_parents: int) -> Parents:

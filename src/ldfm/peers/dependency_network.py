@@ -116,8 +116,9 @@ class DependencyNetwork(Peer):
         return max(found, key=lambda choice: choice[2])
 
     def _answer(self, rows: MergedRows, asked: Booleans) -> QueryResult:
-        effort = self.chains, Effort(self.burn_in, self.first_sweeps, self.sweeps)
-        return gibbs.query(self.trees_, self._starts, rows, asked, effort, self._seed(), self.n_jobs)
+        effort = Effort(self.burn_in, self.first_sweeps, self.sweeps)
+        sampling = gibbs.conditional_sampling(self.trees_, self.chains, effort, "ordered gibbs")
+        return gibbs.query(sampling, self._starts, rows, asked, self._seed(), self.n_jobs)
 
 
 class _Tree(NamedTuple):

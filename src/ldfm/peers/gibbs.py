@@ -1,5 +1,6 @@
-"""Gibbs answers of many rows in threads."""
+"""Answers of many rows by chains, in threads."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -38,53 +39,73 @@ class Starts(NamedTuple):
         return states
 
 
+class Sampling(NamedTuple):
+    """How questions are answered by chains.
+
+    Attributes
+    ----------
+    answer
+        Called with chains' starts (chains, n), codes (n,), asked (n,), a generator, and (6,) to fill as kernels say.
+    cardinalities
+        Numbers of values.
+    chains
+        Number of chains a row.
+    sweeps
+        Sweeps of each.
+    method
+        What diagnostics call it.
+    """
+
+    answer: Callable[[Integers, Integers, Booleans, np.random.Generator, Floats], None]
+    cardinalities: tuple[int, ...]
+    chains: int
+    sweeps: Effort
+    method: str = "gibbs"
+
+
+def conditional_sampling(
+    model: NetworkTables | ProbabilityTrees, chains: int, sweeps: Effort, method: str = "gibbs"
+) -> Sampling:
+    """Give Gibbs sampling from the conditionals of a model."""
+
+    def answer(
+        states: Integers, codes: Integers, asked: Booleans, generator: np.random.Generator, out: Floats
+    ) -> None:
+        answer_row(model, states, codes, asked, sweeps, generator, out)
+
+    return Sampling(answer, tuple(model.cardinalities.tolist()), chains, sweeps, method)
+
+
 def query(
-    model: NetworkTables | ProbabilityTrees,
+    sampling: Sampling,
     starts: Starts,
     rows: MergedRows,
     asked: Booleans,
-    effort: tuple[int, Effort],
     seed: np.random.SeedSequence,
     n_jobs: int | None,
 ) -> QueryResult:
-    """Answer distinct questions by Gibbs sampling.
-
-    Parameters
-    ----------
-    model
-        What gives conditionals.
-    starts
-        Where chains start.
-    rows, asked
-        The questions.
-    effort
-        Number of chains a row, and their sweeps.
-    seed
-        Each row has its own stream.
-    n_jobs
-        Threads.
-    """
-    chains, sweeps = effort
+    """Answer distinct questions by chains; each row has its own random stream."""
     codes = rows.codes.astype(np.int64)
 
     def one_row(item: tuple[int, np.random.SeedSequence]) -> Floats:
         row, own = item
         rng = np.random.default_rng(own)
-        states = starts.near(np.where(asked[row], MISSING, codes[row]), chains, rng)
+        states = starts.near(np.where(asked[row], MISSING, codes[row]), sampling.chains, rng)
         out = np.empty(6)
-        answer_row(model, states, codes[row], asked[row], sweeps, rng, out)
+        sampling.answer(states, codes[row], asked[row], rng, out)
         return out
 
     found = np.array(list(map_in_order(one_row, enumerate(seed.spawn(len(codes))), n_jobs))).reshape(-1, 6)
     joint, joint_variance, marginal, marginal_variance, effective, r_hat = found.T
     joint_se, n_query = np.sqrt(joint_variance), asked.sum(axis=1).astype(np.int64)
+    burn_in, first, each = sampling.sweeps
     diagnostics = Diagnostics(
-        "gibbs",
+        sampling.method,
         np.zeros(len(codes), dtype=np.bool_),
-        count_states(rows, asked, tuple(model.cardinalities.tolist())),
+        count_states(rows, asked, sampling.cardinalities),
         effective,
         r_hat,
-        chains * (sweeps.burn_in + sweeps.first + sweeps.each * np.maximum(n_query - 1, 0)),
+        sampling.chains * (burn_in + first + each * np.maximum(n_query - 1, 0)),
         (joint_se <= TARGET_SE) & (r_hat <= AGREED),
     )
     return QueryResult(joint, marginal, joint_se, np.sqrt(marginal_variance), n_query, diagnostics)

@@ -16,7 +16,7 @@ from ldfm.peers.mixture_of_trees import MixtureEM
 from ldfm.tables import MergedRows
 from ldfm.types import Booleans, Floats, Integers
 
-P_VALUES = (1e-2, 1e-5)
+P_VALUES = (1e-2, 1e-4)
 STRENGTHS = (10.0, 30.0, 100.0)
 
 

@@ -38,6 +38,17 @@ class Circuit(NamedTuple):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _heads(circuit, parent, codes):
+    """Give the range of values that a parent may have; 0..0 where there is none."""
+    if parent < 0:
+        return 0, 1
+    code = codes[circuit.variables[parent]]
+    if code >= 0:
+        return code, code + 1
+    return 0, circuit.cardinalities[circuit.variables[parent]]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def _send_up(circuit, leaf, codes, messages, below):
     """Fill `below` (places, most values), and `messages` to the parent's values, of one leaf; give the log of its probability.
 
@@ -52,10 +63,10 @@ def _send_up(circuit, leaf, codes, messages, below):
         k = circuit.cardinalities[j]
         code = codes[j]
         parent = circuit.above[place]
-        heads = 1 if parent < 0 else circuit.cardinalities[circuit.variables[parent]]
+        first, last = _heads(circuit, parent, codes)
         start = circuit.tables[place]
         largest = 0.0
-        for u in range(heads):
+        for u in range(first, last):
             if code >= 0:
                 told = circuit.probabilities[start + u * k + code] * below[place - low, code]
             else:
@@ -67,7 +78,7 @@ def _send_up(circuit, leaf, codes, messages, below):
         if largest == 0.0:
             return -inf
         total += log(largest)
-        for u in range(heads):
+        for u in range(first, last):
             messages[place - low, u] /= largest
             if parent >= 0:
                 below[parent - low, u] *= messages[place - low, u]
@@ -82,12 +93,12 @@ def _send_down(circuit, leaf, codes, messages, below, beliefs):
         j = circuit.variables[place]
         k = circuit.cardinalities[j]
         parent = circuit.above[place]
-        heads = 1 if parent < 0 else circuit.cardinalities[circuit.variables[parent]]
+        first, last = _heads(circuit, parent, codes)
         start = circuit.tables[place]
         total = 0.0
         for v in range(k):
             beliefs[place - low, v] = 0.0
-        for u in range(heads):
+        for u in range(first, last):
             weight = 1.0
             if parent >= 0:
                 weight = beliefs[parent - low, u]

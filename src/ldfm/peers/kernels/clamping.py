@@ -51,7 +51,7 @@ def _chance(model, state, i, code, chances):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw_again(states, weights, generator, spare):
+def draw_again(states, weights, generator, spare):
     """Draw chains in proportion to `weights`, by one uniform number (systematic); give the effective number of chains."""
     chains = states.shape[0]
     total, squares = 0.0, 0.0
@@ -72,7 +72,7 @@ def _draw_again(states, weights, generator, spare):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _log_mean(means):
+def log_mean(means):
     """Give log of the mean over chains, and its variance by that between chains."""
     chains = means.shape[0]
     centre = means.mean()
@@ -85,7 +85,7 @@ def _log_mean(means):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _r_hat(sums, squares, length):
+def r_hat(sums, squares, length):
     """Give R-hat from sums and sums of squares (chains,) over `length` sweeps."""
     means = sums / length
     within = ((squares - sums * means) / (length - 1)).mean()
@@ -119,10 +119,10 @@ def answer_row(model, states, codes, asked, effort, generator, out):
     out[4], out[5] = chains, 1.0
     for i in range(n):
         if asked[i]:
-            value, variance = _log_mean(sums[:, i] / effort.first)
+            value, variance = log_mean(sums[:, i] / effort.first)
             out[2] += value
             out[3] += variance
-            out[5] = max(out[5], _r_hat(sums[:, i], squares[:, i], effort.first))
+            out[5] = max(out[5], r_hat(sums[:, i], squares[:, i], effort.first))
     means = np.empty(chains)
     clamped = 0
     for t in range(n):
@@ -136,12 +136,12 @@ def answer_row(model, states, codes, asked, effort, generator, out):
             for _ in range(effort.each):
                 _sweep(model, free, states[c], wanted, generator, chances, met)
                 means[c] += met[t] / effort.each
-        value, variance = _log_mean(means)
+        value, variance = log_mean(means)
         out[0] += value
         out[1] += variance
         for c in range(chains):
             means[c] = _chance(model, states[c], t, codes[t], chances)
             states[c, t] = codes[t]
-        out[4] = min(out[4], _draw_again(states, means, generator, spare))
+        out[4] = min(out[4], draw_again(states, means, generator, spare))
         free[t] = False
         clamped += 1
