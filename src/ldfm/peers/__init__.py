@@ -8,4 +8,13 @@ from ldfm.peers.mixture_of_trees import MixtureOfTrees
 from ldfm.peers.oracle import Oracle
 from ldfm.peers.sum_product_network import SumProductNetwork
 
-__all__ = ["BayesianNetwork", "DensityPeer", "DependencyNetwork", "MixtureOfAllTrees", "MixtureOfTrees", "Oracle", "Peer", "SumProductNetwork"]
+__all__ = [
+    "BayesianNetwork",
+    "DensityPeer",
+    "DependencyNetwork",
+    "MixtureOfAllTrees",
+    "MixtureOfTrees",
+    "Oracle",
+    "Peer",
+    "SumProductNetwork",
+]

@@ -136,13 +136,12 @@ class Peer(BaseEstimator, ABC):  # type: ignore[misc]
         """Answer distinct questions: cells are query where `asked`, else evidence where known, else hidden."""
 
     def _check_settings(self) -> None:
-        fraction = self.validation_fraction
-        if not (isinstance(fraction, Real) and 0 < fraction < 1):
-            raise ValueError(f"validation_fraction must be between 0 and 1, not {fraction!r}")
-        if self.n_jobs is not None and not (isinstance(self.n_jobs, Integral) and self.n_jobs != 0):
+        if not _is_between(self.validation_fraction, 0.0, 1.0):
+            raise ValueError(f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}")
+        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
             raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
         seed = self.random_state
-        if not (seed is None or isinstance(seed, np.random.Generator) or (isinstance(seed, Integral) and seed >= 0)):
+        if not (seed is None or isinstance(seed, np.random.Generator) or (_is_integer(seed) and seed >= 0)):
             raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
 
     def _adopt(self, schema: Schema, *, named: bool) -> None:
@@ -219,7 +218,8 @@ def mean_log(logs: Floats, rows: MergedRows) -> float:
 def count_states(rows: MergedRows, asked: Booleans, cardinalities: tuple[int, ...]) -> Floats:
     """Give the number of joint states of the query and hidden cells of each distinct row."""
     unknown = asked | (rows.codes == MISSING)
-    return np.where(unknown, np.array(cardinalities, dtype=np.float64), 1.0).prod(axis=1)
+    states: Floats = np.where(unknown, np.array(cardinalities, dtype=np.float64), 1.0).prod(axis=1)
+    return states
 
 
 def exact_result(
@@ -229,6 +229,14 @@ def exact_result(
     nothing = np.zeros(len(joint))
     diagnostics = Diagnostics.of_exact(count_states(rows, asked, cardinalities))
     return QueryResult(joint, marginal, nothing, nothing.copy(), asked.sum(axis=1).astype(np.int64), diagnostics)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral)
+
+
+def _is_between(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, Real) and low < float(value) < high
 
 
 def _row_weights(sample_weight: Any, rows: int) -> Floats:

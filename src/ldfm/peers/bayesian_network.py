@@ -36,7 +36,8 @@ class BayesianNetwork(DensityPeer):
     Parameters
     ----------
     criterion
-        What hill climbing climbs: "BIC", "AIC", "K2", "BDeu" or "BDeu10" (equivalent sample size 10); None: chosen on held-out rows.
+        What hill climbing climbs: "BIC", "AIC", "K2", "BDeu" or "BDeu10" (equivalent sample size 10); None: chosen on
+        held-out rows.
     pseudo_count
         Added to each count of a table; None: chosen on held-out rows.
     max_parents
@@ -157,7 +158,7 @@ def count_tables(rows: MergedRows, cardinalities: tuple[int, ...], parents: Pare
         scope = (*of_child, child)
         shape = tuple(cardinalities[i] for i in scope)
         cells = np.ravel_multi_index(tuple(rows.codes[:, i] for i in scope), shape)
-        counts = np.bincount(cells, weights=rows.weights, minlength=int(np.prod(shape)))
+        counts: Floats = np.bincount(cells, weights=rows.weights, minlength=int(np.prod(shape)))  # type: ignore[assignment]
         tables.append(counts.reshape(shape))
     return tables
 

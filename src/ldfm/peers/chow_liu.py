@@ -1,5 +1,6 @@
 """The tree-structured distribution closest to a table of pairs (Chow and Liu, 1968)."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ def uniform_pairs(offsets: Integers) -> Floats:
     sizes = np.diff(offsets)
     single = np.repeat(1.0 / sizes, sizes)
     pairs = np.outer(single, single)
-    for low, high in zip(offsets[:-1], offsets[1:], strict=True):
+    for low, high in pairwise(offsets.tolist()):
         pairs[low:high, low:high] = np.diag(single[low:high])
     return pairs
 
@@ -51,7 +52,8 @@ def uniform_pairs(offsets: Integers) -> Floats:
 def smoothed(counts: Floats, prior: Floats, strength: float) -> Floats:
     """Give the pair table of `counts` with `strength` rows like the pair table `prior` added; its marginals are consistent."""
     total = counts.diagonal().sum() / prior.diagonal().sum()  # the diagonal of a pair table sums to n
-    return (counts + strength * prior) / (total + strength)
+    pairs: Floats = (counts + strength * prior) / (total + strength)
+    return pairs
 
 
 def mutual_information(pairs: Floats, offsets: Integers) -> Floats:

@@ -163,9 +163,9 @@ def _learn_tree(rows: MergedRows, cardinalities: tuple[int, ...], child: int, le
         (j, v) for j, k in enumerate(cardinalities) if j != child for v in range(1 if k == 2 else 0, k if k > 1 else 0)
     ]
     if not questions:
-        counts = np.bincount(codes[:, child], weights=weights, minlength=cardinalities[child])
+        alone = np.bincount(codes[:, child], weights=weights, minlength=cardinalities[child])
         nothing = np.full(1, -1)
-        return _Tree(nothing, nothing, nothing, nothing, counts[None])
+        return _Tree(nothing, nothing, nothing, nothing, alone[None].astype(np.float64))
     asked, wanted = np.array(questions).T
     cells = (codes[:, asked] == wanted).astype(np.float32)
     # the pruning cost is in bits a row

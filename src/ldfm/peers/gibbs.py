@@ -68,9 +68,7 @@ def conditional_sampling(
 ) -> Sampling:
     """Give Gibbs sampling from the conditionals of a model."""
 
-    def answer(
-        states: Integers, codes: Integers, asked: Booleans, generator: np.random.Generator, out: Floats
-    ) -> None:
+    def answer(states: Integers, codes: Integers, asked: Booleans, generator: np.random.Generator, out: Floats) -> None:
         answer_row(model, states, codes, asked, sweeps, generator, out)
 
     return Sampling(answer, tuple(model.cardinalities.tolist()), chains, sweeps, method)

@@ -1,5 +1,6 @@
 """Exact answers of a Bayesian network, by pyAgrum's junction trees."""
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -14,7 +15,10 @@ from ldfm.types import Booleans, Codes, Floats
 def import_pyagrum() -> Any:
     """Give pyAgrum, or say how to install it."""
     try:
-        import pyagrum
+        with warnings.catch_warnings():
+            # its SWIG types have no __module__, of which Python warns; where warnings are errors the import would crash
+            warnings.simplefilter("ignore", DeprecationWarning)
+            import pyagrum
     except ImportError as error:
         raise ImportError("Bayesian networks need pyAgrum: pip install 'ldfm[peers]'") from error
     return pyagrum

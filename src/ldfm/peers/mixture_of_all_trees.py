@@ -1,7 +1,8 @@
 """Mixture of all spanning trees with shared pair tables (MoAT: Selvam, Zhang and Van den Broeck, AISTATS 2023).
 
-p(x) = sum over trees T of P(T) Pr_T(x), with P(T) proportional to the product of the tree's edge weights w and Pr_T the tree-structured
-distribution whose pair tables p_ij all trees share. By the matrix-tree theorem, with det a principal minor of a Laplacian,
+p(x) = sum over trees T of P(T) Pr_T(x), with P(T) proportional to the product of the tree's edge weights w and Pr_T the
+tree-structured distribution whose pair tables p_ij all trees share. By the matrix-tree theorem, with det a principal minor of a
+Laplacian,
 
     p(x) = prod_i p_i(x_i) * det L(w_ij p_ij(x_i, x_j) / (p_i(x_i) p_j(x_j))) / det L(w_ij).
 
@@ -22,7 +23,7 @@ from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
 from ldfm.parallel import blocks, map_in_order
 from ldfm.peers import gibbs
-from ldfm.peers.base import AGREED, TARGET_SE, DensityPeer, TrainingRows, count_states, mean_log
+from ldfm.peers.base import DensityPeer, TrainingRows, count_states, mean_log
 from ldfm.peers.chow_liu import mutual_information, one_hot, pair_counts, smoothed, uniform_pairs
 from ldfm.peers.kernels.all_trees import AllTrees, add_edge_marginals, answer_row, fill_edge_matrices
 from ldfm.peers.kernels.clamping import Effort
@@ -144,7 +145,9 @@ class MixtureOfAllTrees(DensityPeer):
         large = np.flatnonzero(states > MAX_STATES)
         if large.size:
             where = f"row {rows.first_rows[large[0]]}"
-            raise TooManyStatesError(f"{where}: its missing cells have {states[large[0]]:.0f} joint states, over {MAX_STATES}")
+            raise TooManyStatesError(
+                f"{where}: its missing cells have {states[large[0]]:.0f} joint states, over {MAX_STATES}"
+            )
         return np.array([float(logsumexp(table)) for table in self._tables(rows.codes)])
 
     def _answer(self, rows: MergedRows, asked: Booleans) -> QueryResult:

@@ -15,6 +15,7 @@ from ldfm.types import Booleans, Codes, Floats, Integers
 
 COMPONENTS = (1, 2, 3, 5, 8, 12, 18, 27, 40)
 STRENGTHS = (3.0, 10.0, 30.0, 100.0)
+LAST_ITERATIONS = 3  # on all rows, from what was learned without those held out
 
 
 class Mixture(NamedTuple):
@@ -86,30 +87,32 @@ class MixtureOfTrees(DensityPeer):
         self.random_state = random_state
 
     def _learn(self, rows: TrainingRows) -> None:
-        seed = int(self._seed().generate_state(1)[0])
-        self.choice_ = self._choose(rows, seed)
-        learner = TreeLearner(rows.whole.codes, rows.whole.weights, rows.cardinalities, self.choice_.strength)
-        em = MixtureEM(learner, rows.whole)
-        mixture = em.start(self.choice_.components, np.random.default_rng(seed))
-        for _ in range(self.choice_.iterations):
-            mixture = em.step(mixture)
+        self.choice_, mixture = self._choose(rows)
+        if rows.whole is not rows.train:
+            learner = TreeLearner(rows.whole.codes, rows.whole.weights, rows.cardinalities, self.choice_.strength)
+            em = MixtureEM(learner, rows.whole)
+            for _ in range(LAST_ITERATIONS):
+                mixture = em.step(mixture)
         self.mixture_ = mixture
         self._circuit = circuit.to_circuit(circuit.Sum(mixture.weights, mixture.trees), rows.cardinalities)
 
-    def _choose(self, rows: TrainingRows, seed: int) -> Choice:
+    def _choose(self, rows: TrainingRows) -> tuple[Choice, Mixture]:
         """Try more and more components under each prior, until held-out rows like it less twice."""
-        found = []
+        seed = int(self._seed().generate_state(1)[0])
+        found: list[tuple[Choice, Mixture]] = []
         for strength in STRENGTHS if self.strength is None else (self.strength,):
             em = MixtureEM(TreeLearner(rows.train.codes, rows.train.weights, rows.cardinalities, strength), rows.train)
             worse, top = 0, -np.inf
             for components in COMPONENTS if self.components is None else (self.components,):
-                _, iterations, score = em.run(components, rows.held_out, self.max_iter, np.random.default_rng(seed))
-                found.append(Choice(components, strength, iterations, score))
+                mixture, iterations, score = em.run(
+                    components, rows.held_out, self.max_iter, np.random.default_rng(seed)
+                )
+                found.append((Choice(components, strength, iterations, score), mixture))
                 worse = 0 if score > top else worse + 1
                 top = max(top, score)
                 if worse == 2:
                     break
-        return max(found, key=lambda choice: choice.held_out)
+        return max(found, key=lambda pair: pair[0].held_out)
 
     def _log_probabilities(self, rows: MergedRows) -> Floats:
         return circuit.log_probabilities(self._circuit, rows.codes, self.n_jobs)

@@ -15,7 +15,7 @@ from ldfm.peers.kernels.clamping import draw_again, log_mean, r_hat
 from ldfm.types import Floats, Integers
 
 ROOT = -1
-WALK_STEPS_A_VARIABLE = 50
+WALK_STEPS_A_VARIABLE = 8
 
 
 class AllTrees(NamedTuple):
@@ -170,5 +170,3 @@ def answer_row(model, states, question, effort, work, generator, out):
         out[4] = min(out[4], draw_again(states, met[:, t].copy(), generator, spare))
         clamped[t] = codes[t]
         clamps += 1
-
-

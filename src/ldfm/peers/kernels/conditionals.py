@@ -81,10 +81,8 @@ def _from_tables(model, state, i, chances):
 def _from_tree(model, state, i, chances):
     node = model.roots[i]
     while model.variables[node] >= 0:
-        if state[model.variables[node]] == model.codes[node]:
-            node = model.equal[node]
-        else:
-            node = model.otherwise[node]
+        same = state[model.variables[node]] == model.codes[node]
+        node = model.equal[node] if same else model.otherwise[node]
     leaf = model.equal[node]
     for v in range(model.cardinalities[i]):
         chances[v] = model.probabilities[leaf, v]
