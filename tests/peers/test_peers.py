@@ -1,3 +1,4 @@
+import doctest
 import pickle
 
 import numpy as np
@@ -14,6 +15,7 @@ from ldfm.peers import (
     Oracle,
     SumProductNetwork,
 )
+from ldfm.peers import oracle as oracle_module
 from peers.peer_checks import all_rows, asia_rows, enumerated, frame_of, random_roles, small_network
 
 DENSITY_PEERS = {
@@ -186,3 +188,9 @@ def test_bad_input_is_named():
         model.query_log_likelihood(rows, ["lung"], ["lung"])
     with pytest.raises(TableError, match="no rows to score"):
         model.score(rows.iloc[:0])
+
+
+def test_examples_in_docstrings_run():
+    results = doctest.testmod(oracle_module)
+    assert results.attempted > 3
+    assert results.failed == 0

@@ -25,7 +25,7 @@ class Oracle(DensityPeer):
     >>> asia = networks.load("asia")
     >>> answers = Oracle(asia).fit().query_log_likelihood(asia.sample(1, seed=0), ["lung"], ["smoke", "xray"])
     >>> answers.joint.round(3)
-    array([-0.048])
+    array([-0.437])
     """
 
     validation_fraction = 0.5

@@ -15,7 +15,7 @@ from ldfm.peers.kernels.clamping import draw_again, log_mean, r_hat
 from ldfm.types import Floats, Integers
 
 ROOT = -1
-WALK_STEPS_A_VARIABLE = 8
+WALK_STEPS_A_VARIABLE = 50
 
 
 class AllTrees(NamedTuple):
@@ -60,18 +60,40 @@ def add_edge_marginals(marginals, row_weights, sums):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw_tree(model, codes, matrices, cumulative, work, generator, parents):
-    """Draw a spanning tree given all values, hung from variable 0."""
+def _heaviest(model, codes):
+    """Give the variable whose edges weigh most in a row: walks come to it soonest."""
     n = codes.shape[0]
-    fill_edge_matrices(model.edges, model.offsets, codes.reshape(1, n), matrices)
+    best, most = 0, -1.0
+    for i in range(n):
+        total = 0.0
+        for j in range(n):
+            if i != j:
+                total += model.edges[model.offsets[i] + codes[i], model.offsets[j] + codes[j]]
+        if total > most:
+            best, most = i, total
+    return best
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_tree(model, codes, matrices, cumulative, work, generator, parents):
+    """Draw a spanning tree given all values, hung from the heaviest variable."""
+    n = codes.shape[0]
+    top = _heaviest(model, codes)
+    names = np.arange(n)  # the heaviest variable and variable 0 change places
+    names[0], names[top] = top, 0
+    for a in range(n):
+        value = model.offsets[names[a]] + codes[names[a]]
+        for b in range(1, n):
+            other = model.offsets[names[b]] + codes[names[b]]
+            matrices[0, a, b - 1] = 0.0 if a == b else model.edges[value, other]
     cumulate_columns(matrices[0], cumulative)
-    drawn = parents[1:]
-    if not draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, drawn):
-        draw_forests(matrices[0], work, 0, generator, drawn.reshape(1, n - 1))
-    # parents among forests: -1 is variable 0, 0 is variable 1
-    for j in range(n - 1):
-        drawn[j] += 1
-    parents[0] = ROOT
+    drawn = np.empty((1, n - 1), dtype=np.int64)
+    if not draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, drawn[0]):
+        draw_forests(matrices[0], work, 0, generator, drawn)
+    # in the forest -1 is the root, here place 0, and 0 is place 1
+    for b in range(1, n):
+        parents[names[b]] = names[drawn[0, b - 1] + 1]
+    parents[top] = ROOT
 
 
 class Scratch(NamedTuple):

@@ -97,45 +97,50 @@ def r_hat(sums, squares, length):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def answer_row(model, states, codes, asked, effort, generator, out):
-    """Fill `out` (6,): joint, its variance, marginal, its variance, fewest effective chains, largest R-hat.
-
-    `states` (chains, n) start the chains, evidence in place; `codes` (n,) are -1 where hidden; `asked` (n,) says what is query.
-    """
+def _first_stage(model, states, free, wanted, effort, generator, chances):
+    """Run all chains before anything is clamped; give sums and sums of squares (chains, n) of the conditionals met."""
     chains, n = states.shape
-    free = asked | (codes < 0)
-    wanted = np.where(asked, codes, -1)
-    chances, met, spare = np.empty(model.cardinalities.max()), np.empty(n), np.empty_like(states)
+    met = np.zeros(n)
     sums, squares = np.zeros((chains, n)), np.zeros((chains, n))
     for c in range(chains):
         for sweep in range(effort.burn_in + effort.first):
             _sweep(model, free, states[c], wanted, generator, chances, met)
             if sweep >= effort.burn_in:
                 for i in range(n):
-                    if asked[i]:
+                    if wanted[i] >= 0:
                         sums[c, i] += met[i]
                         squares[c, i] += met[i] * met[i]
+    return sums, squares
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def answer_row(model, states, codes, asked, effort, generator, out):
+    """Fill `out` (6,): joint, its variance, marginal, its variance, fewest effective chains, largest R-hat.
+
+    `states` (chains, n) start the chains, evidence in place; `codes` (n,) are -1 where hidden; `asked` (n,) says what is query.
+    """
+    chains, n = states.shape
+    free, wanted = asked | (codes < 0), np.where(asked, codes, -1)
+    chances, met = np.empty(model.cardinalities.max()), np.empty(n)
+    spare, means = np.empty_like(states), np.empty(chains)
+    sums, squares = _first_stage(model, states, free, wanted, effort, generator, chances)
     out[:4] = 0.0
     out[4], out[5] = chains, 1.0
-    for i in range(n):
-        if asked[i]:
-            value, variance = log_mean(sums[:, i] / effort.first)
-            out[2] += value
-            out[3] += variance
-            out[5] = max(out[5], r_hat(sums[:, i], squares[:, i], effort.first))
-    means = np.empty(chains)
-    clamped = 0
+    clamps = 0
     for t in range(n):
         if not asked[t]:
             continue
-        for c in range(chains):
-            if clamped == 0:
-                means[c] = sums[c, t] / effort.first
-                continue
-            means[c] = 0.0
-            for _ in range(effort.each):
-                _sweep(model, free, states[c], wanted, generator, chances, met)
-                means[c] += met[t] / effort.each
+        means[:] = sums[:, t] / effort.first
+        value, variance = log_mean(means)
+        out[2] += value
+        out[3] += variance
+        out[5] = max(out[5], r_hat(sums[:, t], squares[:, t], effort.first))
+        if clamps > 0:
+            for c in range(chains):
+                means[c] = 0.0
+                for _ in range(effort.each):
+                    _sweep(model, free, states[c], wanted, generator, chances, met)
+                    means[c] += met[t] / effort.each
         value, variance = log_mean(means)
         out[0] += value
         out[1] += variance
@@ -144,4 +149,4 @@ def answer_row(model, states, codes, asked, effort, generator, out):
             states[c, t] = codes[t]
         out[4] = min(out[4], draw_again(states, means, generator, spare))
         free[t] = False
-        clamped += 1
+        clamps += 1
