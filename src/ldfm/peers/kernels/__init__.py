@@ -1,0 +1,1 @@
+"""Numba kernels of the peers: arrays in, arrays out."""

@@ -1,0 +1,110 @@
+"""Distribution of one variable given all others, in two kinds of models: the step of every Gibbs sampler here."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit, types
+from numba.extending import overload
+
+from ldfm.types import Floats, Integers
+
+
+class NetworkTables(NamedTuple):
+    """A Bayesian network for Gibbs sampling: the conditional of a variable multiplies the tables it is in.
+
+    Attributes
+    ----------
+    starts, tables, strides
+        Table numbers of variable i, and how far its code reaches in each, are at starts[i] to starts[i + 1].
+    scope_starts, scope, scope_strides
+        Variables in a table and how far their codes reach, are at scope_starts[t] to scope_starts[t + 1].
+    bases
+        Where each table starts in `probabilities`.
+    probabilities
+        All tables.
+    cardinalities
+        Numbers of values.
+    """
+
+    starts: Integers
+    tables: Integers
+    strides: Integers
+    scope_starts: Integers
+    scope: Integers
+    scope_strides: Integers
+    bases: Integers
+    probabilities: Floats
+    cardinalities: Integers
+
+
+class ProbabilityTrees(NamedTuple):
+    """One probability tree a variable.
+
+    Attributes
+    ----------
+    roots
+        (n,): the node that the walk for a variable starts from.
+    variables, codes
+        (nodes,): what a node looks at; -1 for a leaf.
+    otherwise, equal
+        (nodes,): where to go on if the variable has another code, or this one. In a leaf `equal` is its row in `probabilities`.
+    probabilities
+        (leaves, most values).
+    cardinalities
+        Numbers of values.
+    """
+
+    roots: Integers
+    variables: Integers
+    codes: Integers
+    otherwise: Integers
+    equal: Integers
+    probabilities: Floats
+    cardinalities: Integers
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _from_tables(model, state, i, chances):
+    k = model.cardinalities[i]
+    for v in range(k):
+        chances[v] = 1.0
+    for at in range(model.starts[i], model.starts[i + 1]):
+        table, stride = model.tables[at], model.strides[at]
+        start = model.bases[table] - stride * state[i]
+        for place in range(model.scope_starts[table], model.scope_starts[table + 1]):
+            start += model.scope_strides[place] * state[model.scope[place]]
+        for v in range(k):
+            chances[v] *= model.probabilities[start + v * stride]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _from_tree(model, state, i, chances):
+    node = model.roots[i]
+    while model.variables[node] >= 0:
+        same = state[model.variables[node]] == model.codes[node]
+        node = model.equal[node] if same else model.otherwise[node]
+    leaf = model.equal[node]
+    for v in range(model.cardinalities[i]):
+        chances[v] = model.probabilities[leaf, v]
+
+
+def fill_conditional(model, state, i, chances):
+    """Fill `chances` (values,) with p(X_i = value | the other codes of `state`) up to a constant; by the kind of model."""
+    (_from_tables if isinstance(model, NetworkTables) else _from_tree)(model, state, i, chances)
+
+
+@overload(fill_conditional)
+def _choose_kind(model, state, i, chances):
+    if isinstance(model, types.BaseNamedTuple) and model.instance_class is NetworkTables:
+        return lambda model, state, i, chances: _from_tables(model, state, i, chances)
+    return lambda model, state, i, chances: _from_tree(model, state, i, chances)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def log_conditionals(trees, codes, logs):
+    """Fill `logs` (rows, n) with log p(cell | the other cells of its row)."""
+    chances = np.empty(trees.probabilities.shape[1])
+    for row in range(codes.shape[0]):
+        for i in range(codes.shape[1]):
+            _from_tree(trees, codes[row], i, chances)
+            logs[row, i] = np.log(chances[codes[row, i]])
