@@ -17,7 +17,7 @@ from ldfm.kernels.sweeps import draw_forest, tree_sweeps
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 
 NO_EXTRA, GIBBS, TREE = 0, 1, 2
-EXTRA_EVERY = 4
+EXTRA_EVERY = 8
 LEAST_EVEN = 0.3  # cells are clamped together as long as the weights are worth this share of the population
 
 

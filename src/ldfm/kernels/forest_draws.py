@@ -57,11 +57,12 @@ def cumulate_columns(arcs, cumulative):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _step_up(cumulative, j, uniform):
-    """Give the parent of j at the quantile `uniform`: the first running sum above it."""
+    """Give the parent of j at the quantile `uniform`: the first running sum above that share of the total."""
     low, high = 0, cumulative.shape[1] - 1
+    share = uniform * cumulative[j, high]
     while low < high:
         middle = (low + high) // 2
-        if cumulative[j, middle] > uniform:
+        if cumulative[j, middle] > share:
             high = middle
         else:
             low = middle + 1

@@ -14,7 +14,7 @@ from numba import njit
 
 from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.extended_range import choose
-from ldfm.kernels.forest_draws import NO_FOREST, can_reach_all, cumulate_columns, draw_by_walks, draw_forests
+from ldfm.kernels.forest_draws import NO_FOREST, can_reach_all, draw_by_walks, draw_forests
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 from ldfm.types import Floats, Integers
 
@@ -44,13 +44,30 @@ class Folded(NamedTuple):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _cumulate(model, codes, cumulative):
+    """Fill `cumulative` (n, n + 1) with running sums of the arcs into each value; give whether all totals are ordinary numbers."""
+    n = codes.shape[0]
+    ordinary = True
+    for j in range(n):
+        row = model.by_child[model.offsets[j] + codes[j]]
+        total = row[0]
+        cumulative[j, 0] = total
+        for i in range(n):
+            total += row[1 + model.offsets[i] + codes[i]]
+            cumulative[j, 1 + i] = total
+        ordinary &= 1e-280 < total < 1e300
+    return ordinary
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_forest(model, codes, matrices, cumulative, work, generator, parents):
     """Draw the forest from its posterior given all values."""
     n = codes.shape[0]
+    ordinary = _cumulate(model, codes, cumulative)
+    if ordinary and draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, parents):
+        return
     fill_arc_matrices(model.table, model.offsets, codes.reshape(1, n), matrices)
-    cumulate_columns(matrices[0], cumulative)
-    if not draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, parents):
-        draw_forests(matrices[0], work, 0, generator, parents.reshape(1, n))
+    draw_forests(matrices[0], work, 0 if ordinary else WALK_STEPS_A_VARIABLE * n, generator, parents.reshape(1, n))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

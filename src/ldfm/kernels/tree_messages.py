@@ -3,10 +3,11 @@
 Arrays: `table` (S + 1, S) arc weights with stop weights folded in, `offsets` (n + 1,) first value of each variable, `clamped` (n,)
 the code of a known variable and -1 of a free one, `parents` (n,) with root = -1. Let below(j, v) be the sum over the values of all
 descendants of j of the products of their arc weights, given X_j = v; the message of j to its parent's value u is
-sum_v w(v|u) below(j, v). Both are scaled by their largest entry, so that nothing underflows however many variables there are.
+sum_v w(v|u) below(j, v). What gets small or large on the way up is scaled, so that nothing underflows however many variables
+there are.
 """
 
-from math import frexp, inf, log
+from math import frexp, inf, ldexp, log
 
 import numpy as np
 from numba import njit
@@ -15,6 +16,7 @@ from ldfm.kernels.extended_range import choose
 
 ROOT = -1
 LOG_2 = log(2.0)
+SMALL, LARGE = 1e-6, 1e6  # beyond these numbers are scaled, so that a product with any weight stays a number
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -68,39 +70,38 @@ def send_up(table, offsets, clamped, parents, order, below, messages):
         low, high = span_of(offsets, clamped, j)
         p = parents[j]
         p_low, p_high = (0, 1) if p == ROOT else span_of(offsets, clamped, p)
-        first = 0 if p == ROOT else 1 + offsets[p]
+        row = 0 if p == ROOT else 1 + offsets[p] + p_low
+        column = offsets[j]
+        largest = 0.0
         for u in range(p_low, p_high):
             total = 0.0
             for v in range(low, high):
-                total += table[first + u, offsets[j] + v] * below[j, v]
+                total += table[row, column + v] * below[j, v]
             messages[j, u] = total
-        part, shift = frexp(_scale_by_largest(messages, j, p_low, p_high))
-        mantissa *= part
-        exponent += shift
-        if p != ROOT:
-            for u in range(p_low, p_high):
-                below[p, u] *= messages[j, u]
-            part, shift = frexp(_scale_by_largest(below, p, p_low, p_high))
-            mantissa *= part
-            exponent += shift
-        if mantissa == 0.0:
+            row += 1
+            if p != ROOT:
+                below[p, u] *= total
+                largest = max(largest, below[p, u])
+        if p == ROOT:
+            mantissa *= messages[j, 0]
+            largest = 1.0
+        if largest == 0.0 or mantissa == 0.0:
             return -inf
-        if mantissa < 1e-150:
+        if not SMALL < largest < LARGE:
+            exponent += _scale(below, p, p_low, p_high, largest)
+        if not SMALL < mantissa < LARGE:
             mantissa, shift = frexp(mantissa)
             exponent += shift
     return log(mantissa) + exponent * LOG_2
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _scale_by_largest(rows, j, low, high):
-    """Divide part of a row by its largest entry, unless that is 0; give the largest entry."""
-    largest = 0.0
+def _scale(rows, j, low, high, largest):
+    """Divide part of a row by a power of 2 near its largest entry; give the exponent."""
+    _, shift = frexp(largest)
     for v in range(low, high):
-        largest = max(largest, rows[j, v])
-    if largest > 0.0:
-        for v in range(low, high):
-            rows[j, v] /= largest
-    return largest
+        rows[j, v] = ldexp(rows[j, v], -shift)
+    return shift
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 from ldfm.draws import anneal, fold, move
 from ldfm.forests import expected_counts, log_sums
 from ldfm.inference import Budget, ExactTables, Starts, find_queries
+from ldfm.inference.exact import MAX_STATES
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
 from ldfm.progress import progress
@@ -32,10 +33,10 @@ PULLS = (
     0.02,
 )  # towards the start, in rows: the weight of a squared distance of 1 in the log of an arc weight
 SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
-JUDGED_ROWS = 100  # held-out rows that decide between stages
+JUDGED_ROWS = 40  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
 _FORGET, _FORGET_COUNTS = 0.9, 0.99
-_SMALL = 1e-3  # arcs rarer than this in a row move less
+_SMALL = 2e-4  # arcs rarer than this in a row move less
 
 
 class Stage(NamedTuple):
@@ -56,7 +57,7 @@ class Stage(NamedTuple):
     sweeps: int
 
 
-STAGES = (Stage(2.0, 0.1, 1), Stage(0.5, 0.1, 2), Stage(0.1, 0.06, 3), Stage(0.02, 0.04, 4))
+STAGES = (Stage(2.0, 0.1, 1), Stage(0.5, 0.1, 1), Stage(0.1, 0.1, 2), Stage(0.02, 0.05, 3))
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ class FitState:
     summed: int
     chains: Integers
     best_table: Floats
-    best_score: float
+    best_scores: Floats
     best_draws: Integers
     seconds: float
 
@@ -136,7 +137,7 @@ class LikelihoodFit:
         zeros = np.zeros(self.start.shape)
         chains = np.zeros((0, len(start.cardinalities)), dtype=np.int64)
         self.state = FitState(
-            0, self.start, zeros, zeros, zeros, 0, chains, self._table(self.start), -np.inf, chains, 0.0
+            0, self.start, zeros, zeros, zeros, 0, chains, self._table(self.start), np.empty(0), chains, 0.0
         )
         self._began = perf_counter()
 
@@ -269,34 +270,36 @@ class LikelihoodFit:
         draws = state.chains.copy()
         free = np.full(draws.shape, -1, dtype=np.int64)
         move(fold(weights), free, draws, free.copy(), _LAST_SWEEPS, (self.seed, 6, state.step), self.settings.n_jobs)
-        score = float(state.step)  # without held-out rows the last is taken
+        scores = np.full(1, float(state.step))  # without held-out rows the last is taken
         if self.validation is not None:
-            score = self._held_out_score(weights, draws, self.validation)
-        better = score > state.best_score
-        if better:
-            state.best_table, state.best_score, state.best_draws = table, score, draws
-        else:
+            scores = self._held_out_scores(weights, draws, self.validation)
+        gains = scores - state.best_scores if len(state.best_scores) else np.ones(1)
+        if gains.mean() > 0:
+            state.best_table, state.best_scores, state.best_draws = table, scores, draws
+        noise = float(gains.std() / np.sqrt(len(gains)))
+        go_on = bool(gains.mean() > -noise)
+        if not go_on:
             self.history.converged = True
-            self.history.reason = (
-                f"a weaker pull than {STAGES[self._last_stage() - 1].pull} rows made held-out rows less probable"
-            )
+            pull = STAGES[self._last_stage() - 1].pull
+            self.history.reason = f"a weaker pull than {pull} rows made held-out rows less probable"
         state.sum_of_logs, state.summed = np.zeros(table.shape), 0
-        return better
+        return go_on
 
-    def _held_out_score(self, weights: ArcWeights, draws: Integers, held_out: MergedRows) -> float:
-        """Give the mean log p of held-out rows; where it has no exact value, that of two fifths of the cells given a third.
+    def _held_out_scores(self, weights: ArcWeights, draws: Integers, held_out: MergedRows) -> Floats:
+        """Give log p of held-out rows; where it has no exact value, that of two fifths of the cells of some given a third.
 
-        The same rows, cells and random numbers are asked of every stage, so that scores can be compared.
+        The same rows, cells and random numbers are asked of every stage, so that scores can be compared. Rows count as often as
+        their weight says.
         """
         if self.all_codes is not None:
-            logs = log_sums(weights, held_out.codes) - logsumexp(
-                log_sums(weights, self.all_codes, self.settings.n_jobs)
-            )
-            return float(held_out.weights @ logs / held_out.weights.sum())
+            partition = logsumexp(log_sums(weights, self.all_codes, self.settings.n_jobs))
+            scores = log_sums(weights, held_out.codes, self.settings.n_jobs) - partition
+            return np.asarray(scores * held_out.weights / held_out.weights.mean())
         generator = np.random.default_rng([self.seed, 7])
-        chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
-        places = generator.permuted(np.tile(np.arange(held_out.codes.shape[1]), (len(chosen), 1)), axis=1)
-        n = places.shape[1]
+        n = held_out.codes.shape[1]
+        small = np.prod([float(k) for k in self.cardinalities]) <= MAX_STATES
+        chosen = generator.permutation(len(held_out.codes))[: 10 * JUDGED_ROWS if small else JUDGED_ROWS]
+        places = generator.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)
         asked, given = places < max(1, 2 * n // 5), places >= n - n // 3
         found = find_queries(
             ExactTables(weights, self.settings.n_jobs),
@@ -307,7 +310,7 @@ class LikelihoodFit:
             np.random.SeedSequence([self.seed, 7]),
             lambda: Starts(draws, self.cardinalities),
         )
-        return float(held_out.weights[chosen] @ found.joint / held_out.weights[chosen].sum())
+        return np.asarray(found.joint * held_out.weights[chosen] / held_out.weights[chosen].mean())
 
     def _last_stage(self) -> int:
         return (self.state.step - 1) // self._stage_length()
