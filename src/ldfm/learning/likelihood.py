@@ -36,7 +36,7 @@ SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
 JUDGED_ROWS = 40  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
 _FORGET, _FORGET_COUNTS = 0.9, 0.99
-_SMALL = 2e-4  # arcs rarer than this in a row move less
+_SMALL = 5e-5  # arcs rarer than this in a row move less
 
 
 class Stage(NamedTuple):
@@ -47,7 +47,7 @@ class Stage(NamedTuple):
     pull
         Towards the start, in rows: what a squared distance of 1 in the log of an arc weight costs.
     rate
-        Largest change of the log of a frequent arc's weight a step.
+        Length of steps, as a share of the longest.
     sweeps
         Of each chain a step: sharper weights take longer to follow.
     """
@@ -57,7 +57,7 @@ class Stage(NamedTuple):
     sweeps: int
 
 
-STAGES = (Stage(2.0, 0.1, 1), Stage(0.5, 0.1, 1), Stage(0.1, 0.1, 2), Stage(0.02, 0.05, 3))
+STAGES = (Stage(0.5, 1.0, 1), Stage(0.1, 1.0, 2), Stage(0.02, 0.5, 2), Stage(0.005, 0.25, 3))
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,8 @@ class LikelihoodSettings:
     ----------
     max_iter
         Largest number of steps, all pulls together.
-    batch, chains
-        Rows and chains a step.
+    batch
+        Rows a step, and chains. None: 1,024 for up to 20 variables, 512 for more.
     check_every
         Steps between records of the history.
     n_jobs, verbose
@@ -77,8 +77,7 @@ class LikelihoodSettings:
     """
 
     max_iter: int = 2000
-    batch: int = 512
-    chains: int = 512
+    batch: int | None = None
     check_every: int = 50
     n_jobs: int | None = None
     verbose: int = 0
@@ -125,6 +124,7 @@ class LikelihoodFit:
         validation: MergedRows | None = None,
     ) -> None:
         self.settings, self.seed, self.validation = settings, seed, validation
+        self.batch = settings.batch or (1024 if len(start.cardinalities) <= 20 else 512)
         self.cardinalities, self.mask = start.cardinalities, start.mask
         self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
         self.total = float(rows.weights.sum())
@@ -180,7 +180,7 @@ class LikelihoodFit:
     def _find_chains(self) -> None:
         if self.all_codes is None:
             start = ArcWeights(self._table(self.start), self.cardinalities)
-            found = anneal(start, self.settings.chains, (self.seed, 2), self.settings.n_jobs, spread=0.5)
+            found = anneal(start, self.batch, (self.seed, 2), self.settings.n_jobs, spread=0.5)
             self.state.chains = found.codes
 
     def _table(self, logs: Floats) -> Floats:
@@ -208,7 +208,9 @@ class LikelihoodFit:
         state.counts = _FORGET_COUNTS * state.counts + (1 - _FORGET_COUNTS) * (data + model)
         mean = state.momentum / (1 - _FORGET ** (state.step + 1))
         scale = state.counts / (1 - _FORGET_COUNTS ** (state.step + 1)) + 2.0 * pull + _SMALL
-        rate = STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
+        # chains of few variables follow larger steps
+        longest = min(0.2, max(0.1, 2.0 / len(self.cardinalities)))
+        rate = longest * STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
         state.log_table = np.where(self.mask, state.log_table + rate * mean / scale, 0.0)
         if steps >= length // 2:
             state.sum_of_logs = state.sum_of_logs + state.log_table
@@ -216,7 +218,7 @@ class LikelihoodFit:
 
     def _data_counts(self, weights: ArcWeights) -> Floats:
         """Give the mean expected arc counts of a batch of rows, drawn in proportion to their weights."""
-        rows, size, n_jobs = self.rows, self.settings.batch, self.settings.n_jobs
+        rows, size, n_jobs = self.rows, self.batch, self.settings.n_jobs
         if len(rows.codes) <= size:
             rows.redraw(weights, self.state.step, 1, n_jobs)
             return expected_counts(weights, rows.codes, rows.weights / self.total, n_jobs).arcs
