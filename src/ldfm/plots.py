@@ -246,8 +246,8 @@ def _shortened(label: Any) -> str:
 
 
 _OBJECTIVES = {
-    "generation": "log probability of generating a row, nats",
-    "likelihood": "sum over cells of log p(cell | rest of its row), nats",
+    "generation": "log p of generating a row, nats",
+    "likelihood": "sum of log p(cell | rest of row), nats",
 }
 
 
@@ -278,7 +278,7 @@ def plot_history(
             ax.plot(steps[known], numbers[known], color=colour, label=label, marker=marker)
     later = np.concatenate([objective[1:], validation[1:]])
     later = later[np.isfinite(later)]
-    if len(later) > 2:  # the first record is of the start, which may be far below
+    if len(later) > 2 and steps[0] == 0:  # where the fit started, which may be far below
         ax.set_ylim(bottom=later.min() - 0.08 * (np.ptp(later) or 1.0))
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("iteration", color=INK)

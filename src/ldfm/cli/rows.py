@@ -34,6 +34,7 @@ def impute(
     """Fill the empty cells of a table."""
     from ldfm.cli.filling import as_in_file
     from ldfm.tables import read_source
+    from ldfm.tables.writing import is_csv
 
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
     opened = open_model(model, seed, jobs, quiet)
@@ -41,7 +42,8 @@ def impute(
     source = read_source(table)
     cells = int(sum((column.indices < 0).sum() for column in source.columns))
     facts = {"rows": source.rows, "filled": cells}
-    _put(as_in_file(filled, source), target, facts, as_json)
+    to_csv = is_csv(target) if target is not None else not as_json
+    _put(as_in_file(filled, source) if to_csv else filled, target, facts, as_json)
     if target is not None and not as_json:
         tell(f"filled {cells} cells of {source.rows} rows; wrote {output}", quiet)
 
