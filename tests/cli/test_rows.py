@@ -116,7 +116,9 @@ def test_answers_that_are_less_sure_than_wanted_say_so(ldfm: Ldfm, large: Path) 
     words = ("query", large, "--query", "x1", "--method", "blocked", "--target-se", 1e-9, "--seconds", 0.01)
     ended = ldfm(*words)
     assert ended.code == 0
-    assert re.fullmatch(r"1 of 1 rows are less sure than wanted, the first is row 0 \(R-hat .*\)\n", ended.stderr)
+    assert re.fullmatch(
+        r"1 of 1 rows are less sure than wanted, the first is row 0 \(R-hat .*\); --seconds .*\n", ended.stderr
+    )
     assert ldfm(*words, "--quiet").stderr == ""
     assert strict_json(ldfm(*words, "--json").stdout)["met_target"] is False
 

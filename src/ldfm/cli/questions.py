@@ -1,5 +1,6 @@
 """``ldfm query``: posteriors and joint probabilities given evidence."""
 
+import sys
 from math import exp
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -58,7 +59,7 @@ def query(
     ] = None,
     output: TableOutput = None,
     method: Annotated[str, typer.Option(help="auto, exact, gibbs, tree or blocked.")] = "auto",
-    seconds: Annotated[float | None, typer.Option(help="Most seconds a row.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Seconds a row, instead of 20,000 sweeps.")] = None,
     target_se: Annotated[float | None, typer.Option(help="Standard error at which to stop.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,
@@ -69,7 +70,8 @@ def query(
     from ldfm import Budget
 
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
-    budget = Budget(target_se=target_se, seconds=seconds)
+    most = Budget().max_sweeps if seconds is None else sys.maxsize  # who gives seconds wants them used
+    budget = Budget(target_se, most, seconds)
     opened = open_model(model, seed, jobs, quiet)
     schema = opened.schema_
     question = _Question(opened, parse_evidence(evidence, schema), parse_query(asked, schema), method, budget)
@@ -79,19 +81,17 @@ def query(
         return
     answer = _ask(question, table)
     _warn(answer.diagnostics, quiet)
-    columns = _long_table(question, answer)
     if target is not None:
-        put_table(columns, target)
+        put_table(_long_table(question, answer), target)
         tell(
             f"{int(answer.unknown.sum())} unknown cells of {len(answer.unknown)} rows; wrote {output}", quiet or as_json
         )
     if as_json:
-        document = {"output": str(output)} if target is not None else {"posteriors": _posteriors(question, answer)}
-        print_json({"evidence": question.given, **_facts(answer.diagnostics), **document})
-    elif target is None and (table is not None or output is not None):
-        put_table(columns, None)
-    elif target is None:
+        _print_json(question, answer, target)
+    elif target is None and table is None and output is None:
         _list(question, answer)
+    elif target is None:
+        put_table(_long_table(question, answer), None)
 
 
 def _ask(question: _Question, table: Path | None) -> "Marginals":
@@ -131,6 +131,11 @@ def _long_table(question: _Question, answer: "Marginals") -> dict[str, list[Any]
         table["probability"] += cell["probabilities"]
         table["standard_error"] += cell["standard_errors"]
     return table
+
+
+def _print_json(question: _Question, answer: "Marginals", target: Path | None) -> None:
+    where = {"posteriors": _posteriors(question, answer)} if target is None else {"output": str(target)}
+    print_json({"evidence": question.given, **_facts(answer.diagnostics), **where})
 
 
 def _list(question: _Question, answer: "Marginals") -> None:
@@ -175,8 +180,9 @@ def _warn(diagnostics: "Diagnostics", quiet: bool) -> None:
     short = (~diagnostics.met).nonzero()[0]
     if len(short):
         row = int(short[0])
+        found = f"R-hat {diagnostics.r_hat[row]:.2f}, {diagnostics.effective_draws[row]:.0f} effective draws"
         tell(
-            f"{len(short)} of {len(diagnostics.met)} rows are less sure than wanted, the first is row {row} (R-hat "
-            f"{diagnostics.r_hat[row]:.2f}, {diagnostics.effective_draws[row]:.0f} effective draws)",
+            f"{len(short)} of {len(diagnostics.met)} rows are less sure than wanted, the first is row {row} ({found}); "
+            f"--seconds gives them more time",
             quiet,
         )
