@@ -520,6 +520,41 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("row 0 has probability zero under this model, so it has no forest")
         return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
 
+    def plot_marginals(self, row: Any, ax: Any = None) -> Any:
+        """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.
+
+        Parameters
+        ----------
+        row
+            A table with one row.
+        ax
+            Axes to draw on; None: new ones.
+        """
+        from ldfm.plots import plot_marginals
+
+        answer = self.marginals(row)
+        if len(answer.unknown) != 1:
+            raise ValueError(f"plot_marginals draws one row, the table has {len(answer.unknown)}")
+        shown = [column for column, unknown in zip(self.schema_.columns, answer.unknown[0], strict=True) if unknown]
+        if not shown:
+            raise ValueError("row 0 has no unknown cell whose posterior could be drawn")
+        return plot_marginals(
+            {column.name: column.values for column in shown},
+            {column.name: answer.probabilities[column.name][0] for column in shown},
+            {column.name: answer.standard_errors[column.name][0] for column in shown},
+            ax=ax,
+        )
+
+    def plot_history(self, ax: Any = None) -> Any:
+        """Draw how the objective went up during the fit, and that of held-out rows; gives matplotlib axes."""
+        from ldfm.plots import plot_history
+
+        self._fitted_weights()
+        if not len(self.history_):
+            raise ValueError(f"this model has no record of a fit ({self.history_.reason})")
+        steps = np.array([step.iteration for step in self.history_])
+        return plot_history(steps, self.history_.objective, self.history_.validation, self.objective, ax=ax)
+
     # --- files -------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:

@@ -1,12 +1,12 @@
 """Pictures, with matplotlib (``pip install 'ldfm[plots]'``)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import cos, pi, sin
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ldfm.types import Floats
+from ldfm.types import Floats, Integers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +16,15 @@ ARC = "#2c7fb8"
 ROOTED = "#f2a541"
 PLAIN = "#dfe7ee"
 LABEL_SIZE = 8  # points
+_LETTER = LABEL_SIZE * 0.62 / 72  # inches, of a wide letter
+_LINE, _BAR, _NUMBER, _BETWEEN = (
+    0.17,
+    1.3,
+    1.0,
+    0.35,
+)  # inches: height of a line, widths of a bar, its number and what parts panels
+_LINES = 46  # of a panel
+_LONGEST = 36  # letters of a label
 
 
 def new_axes(size: tuple[float, float]) -> "Axes":
@@ -150,3 +159,130 @@ def _draw_variables(ax: "Axes", places: Floats, root: Floats, labels: Sequence[s
             color=INK,
             fontsize=LABEL_SIZE,
         )
+
+
+class _Line(NamedTuple):
+    """A line of the picture of posteriors: the name of a variable, or a value with its bar."""
+
+    label: str
+    share: float | None
+    error: float
+
+
+def plot_marginals(
+    values: Mapping[str, Sequence[Any]],
+    shares: Mapping[str, Floats],
+    errors: Mapping[str, Floats],
+    *,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Draw posteriors of variables as bars with standard errors, in as many panels side by side as they need.
+
+    Parameters
+    ----------
+    values
+        The values of each variable.
+    shares, errors
+        Probability of each value and its standard error.
+    ax
+        Axes to draw on; None: new ones of the size it takes.
+    """
+    panels = _panels(values, shares, errors)
+    # places are in inches, as letters are
+    widths = [max(max(len(line.label) for line in panel) * _LETTER, 0.6) + _BAR + _NUMBER for panel in panels]
+    width, height = sum(widths) + _BETWEEN * (len(panels) - 1), max(map(len, panels)) * _LINE
+    if ax is None:
+        ax = new_axes((width + 0.3, height + 0.6))
+    box, figure = ax.get_position(), ax.figure
+    room = box.width * figure.bbox.width / figure.dpi / width, box.height * figure.bbox.height / figure.dpi / height
+    left = 0.0
+    for panel, wide in zip(panels, widths, strict=True):
+        _draw_panel(ax, panel, left + wide - _BAR - _NUMBER, LABEL_SIZE * min(1.0, 1.25 * min(room)))
+        left += wide + _BETWEEN
+    ax.set(xlim=(0, width), ylim=(height, 0))
+    ax.axis("off")
+    ax.set_title("Posteriors of the unknown cells of this row", color=INK, fontsize=10)
+    return ax
+
+
+def _panels(
+    values: Mapping[str, Sequence[Any]], shares: Mapping[str, Floats], errors: Mapping[str, Floats]
+) -> list[list[_Line]]:
+    """Give the lines of panels of about the same length; a variable is never parted."""
+    total = sum(1 + len(listed) for listed in values.values())
+    length = -(-total // -(-total // _LINES))
+    panels: list[list[_Line]] = [[]]
+    for name, listed in values.items():
+        if len(panels[-1]) + 0.5 * (1 + len(listed)) > length:
+            panels.append([])
+        panels[-1].append(_Line(_shortened(name), None, 0.0))
+        panels[-1] += [
+            _Line(_shortened(value), float(share), float(error))
+            for value, share, error in zip(listed, shares[name], errors[name], strict=True)
+        ]
+    return panels
+
+
+def _draw_panel(ax: "Axes", lines: Sequence[_Line], left: float, size: float) -> None:
+    """Draw lines from the top, bars starting at `left`."""
+    for place, line in enumerate(lines):
+        y = (place + 0.5) * _LINE
+        bold = "bold" if line.share is None else "normal"
+        ax.text(left - 0.06, y, line.label, ha="right", va="center", fontsize=size, color=INK, weight=bold)
+        if line.share is None:
+            continue
+        ax.barh(y, _BAR, left=left, height=0.7 * _LINE, color=PLAIN)
+        ax.barh(y, _BAR * line.share, left=left, height=0.7 * _LINE, color=ARC)
+        number = f"{line.share:.3f}"
+        if line.error > 0:
+            ax.errorbar(left + _BAR * line.share, y, xerr=_BAR * line.error, color=INK, capsize=2, linewidth=1)
+            number += f" \u00b1 {line.error:.3f}"
+        ax.text(left + _BAR + 0.06, y, number, ha="left", va="center", fontsize=size, color=INK)
+
+
+def _shortened(label: Any) -> str:
+    text = str(label)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}\u2026"
+
+
+_OBJECTIVES = {
+    "generation": "log p of generating a row, nats",
+    "likelihood": "sum of log p(cell | rest of row), nats",
+}
+
+
+def plot_history(
+    steps: Integers, objective: Floats, validation: Floats, kind: str, *, ax: "Axes | None" = None
+) -> "Axes":
+    """Draw the record of a fit.
+
+    Parameters
+    ----------
+    steps
+        (records,): iterations.
+    objective, validation
+        (records,): of the rows learned from and of held-out ones, NaN where there are none.
+    kind
+        "generation" or "likelihood".
+    ax
+        Axes to draw on; None: new ones.
+    """
+    if ax is None:
+        ax = new_axes((6.0, 3.8))
+    from matplotlib.ticker import MaxNLocator
+
+    marker = "o" if len(steps) < 3 else None
+    for numbers, label, colour in ((objective, "rows learned from", ARC), (validation, "held-out rows", ROOTED)):
+        known = np.isfinite(numbers)
+        if known.any():
+            ax.plot(steps[known], numbers[known], color=colour, label=label, marker=marker)
+    later = np.concatenate([objective[1:], validation[1:]])
+    later = later[np.isfinite(later)]
+    if len(later) > 2 and steps[0] == 0:  # where the fit started, which may be far below
+        ax.set_ylim(bottom=later.min() - 0.08 * (np.ptp(later) or 1.0))
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel("iteration", color=INK)
+    ax.set_ylabel(_OBJECTIVES[kind], color=INK)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(loc="lower right", frameon=False, fontsize=LABEL_SIZE, labelcolor=INK)
+    return ax

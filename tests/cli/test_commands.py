@@ -1,85 +1,22 @@
-"""Commands in this process: what they write, print and refuse."""
+"""Commands in this process: what fit, info and demo write, print and refuse; help and errors of all."""
 
 import errno
-import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
-import typer
 
+from command_line import COMMANDS, Ldfm, assert_refused, strict_json
 from ldfm import LDFM, Dirichlet, ModifiedDirichlet, __version__, load
-from ldfm.cli import main
 from ldfm.cli.options import parse_prior
 from ldfm.cli.output import shown
 from ldfm.model_file import read_model
 
 ROOT = Path(__file__).parents[2]
-
-
-class Ended(NamedTuple):
-    code: int
-    stdout: str
-    stderr: str
-
-
-Ldfm = Callable[..., Ended]
-
-
-@pytest.fixture
-def ldfm(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Ldfm:
-    """Give a function that runs the command line as a shell would, but in this process."""
-
-    def run(*arguments: object) -> Ended:
-        monkeypatch.setattr(sys, "argv", ["ldfm", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        assert ended.value.code is None or isinstance(ended.value.code, int)
-        return Ended(ended.value.code or 0, *capsys.readouterr())
-
-    return run
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(0)
-    sky = rng.choice(["rain", "sun"], 80)
-    road = np.where(rng.random(80) < 0.9, np.where(sky == "rain", "wet", "dry"), "ice, black")
-    size = rng.choice(["1.5", "2.5"], 80)
-    path = tmp_path / "table.csv"
-    lines = [f'{a},"{b}",{c}' for a, b, c in zip(sky, road, size, strict=True)]
-    path.write_text("\n".join(["sky,road,size", *lines]) + "\n")
-    return path
-
-
-@pytest.fixture
-def model(table: Path, tmp_path: Path) -> Path:
-    LDFM(max_iter=3, kinds={"size": "discrete"}).fit(table).save(tmp_path / "given.ldfm")
-    return tmp_path / "given.ldfm"
-
-
-def assert_refused(ended: Ended, reason: str) -> None:
-    assert ended.code == 2
-    assert ended.stdout == ""
-    assert re.fullmatch(r"ldfm: [^\n]+\n", ended.stderr)
-    assert reason in ended.stderr
-
-
-def commands(group: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield every command with the words that call it."""
-    for name, command in (group or typer.main.get_command(main.app)).commands.items():
-        if hasattr(command, "commands"):
-            yield from commands(command, (*path, name))
-        else:
-            yield (*path, name), command
-
-
-COMMANDS = dict(commands())
 
 
 # --- help ------------------------------------------------------------------------------------------------------------
@@ -107,8 +44,11 @@ def test_help_of_a_command_has_an_example_and_explains_everything(ldfm: Ldfm, wo
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_every_command_is_documented(words: tuple[str, ...]) -> None:
-    texts = [path.read_text(encoding="utf-8") for path in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]]
-    assert any(f"ldfm {' '.join(words)}" in text for text in texts)
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    assert re.search(rf"^\| `ldfm {' '.join(words)}\b", page, re.MULTILINE)
+    for parameter in COMMANDS[words].params:
+        if words[0] != "bench" and parameter.param_type_name == "option":
+            assert any(option in page for option in parameter.opts), parameter.opts
 
 
 def test_without_a_command_help_goes_to_stderr(ldfm: Ldfm) -> None:
@@ -141,18 +81,18 @@ def test_bad_usage_ends_with_its_reason(ldfm: Ldfm, arguments: list[str], reason
 
 def test_fit_writes_a_model_and_one_message(ldfm: Ldfm, table: Path, tmp_path: Path) -> None:
     output = tmp_path / "m[b] :smile:.ldfm"
-    ended = ldfm("fit", table, "-o", output, "--discrete", "size")
+    ended = ldfm("fit", table, "-o", output, "--discrete", "size", "--objective", "generation")
     assert (ended.code, ended.stdout) == (0, "")
     assert re.fullmatch(rf"3 variables, 7 values; .*; wrote {re.escape(str(output))}\n", ended.stderr)
     model = load(output)
     assert model.schema_.names == ("sky", "road", "size")
     assert model.random_state == 0
-    expected = LDFM(kinds={"size": "discrete"}, random_state=0).fit(table)
+    expected = LDFM(objective="generation", kinds={"size": "discrete"}, random_state=0).fit(table)
     assert model.weights_.table.tobytes() == expected.weights_.table.tobytes()
 
 
 def test_fit_quietly(ldfm: Ldfm, table: Path, tmp_path: Path) -> None:
-    assert ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size", "--quiet") == (0, "", "")
+    assert ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size", "--max-iter", 4, "--quiet") == (0, "", "")
     assert load(tmp_path / "m").n_features_in_ == 3
 
 
@@ -179,7 +119,8 @@ def test_progress_is_shown_on_a_terminal_only(
 
 
 def test_fit_with_json_prints_one_document(ldfm: Ldfm, table: Path, tmp_path: Path) -> None:
-    ended = ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size", "--json", "--max-iter", 4, "--tol", 0)
+    options = "--discrete size --objective generation --json --max-iter 4 --tol 0"
+    ended = ldfm("fit", table, "-o", tmp_path / "m", *options.split())
     assert (ended.code, ended.stderr) == (0, "")
     document = strict_json(ended.stdout)
     assert document["model"] == str(tmp_path / "m")
@@ -191,22 +132,19 @@ def test_fit_with_json_prints_one_document(ldfm: Ldfm, table: Path, tmp_path: Pa
 def test_json_has_no_infinities(ldfm: Ldfm, tmp_path: Path) -> None:
     # each value is in one row only: held-out rows have probability 0
     (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"x{k},y{k}\n" for k in range(6)))
-    ended = ldfm("fit", tmp_path / "t.csv", "-o", tmp_path / "m", "--json", "--validation", 0.5, "--tol", "inf")
+    options = "--objective generation --json --validation 0.5 --tol inf"
+    ended = ldfm("fit", tmp_path / "t.csv", "-o", tmp_path / "m", *options.split())
     assert ended.code == 0
     assert None in [step["validation"] for step in strict_json(ended.stdout)["steps"]]
     ended = ldfm("info", tmp_path / "m", "--json")
     assert strict_json(ended.stdout)["settings"]["tol"] is None
 
 
-def strict_json(text: str) -> Any:
-    def refuse(constant: str) -> None:
-        raise AssertionError(f"{constant} is not JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 def test_fit_passes_its_options_on(ldfm: Ldfm, table: Path, tmp_path: Path) -> None:
-    options = "--variant ldfm --prior modified:-0.5,1e-4 --max-iter 5 --tol 0.001 --validation 0.25 --seed 7 --jobs 1"
+    options = (
+        "--objective generation --variant ldfm --prior modified:-0.5,1e-4 --max-iter 5 --tol 0.001 --validation 0.25"
+    )
+    options += " --seed 7 --jobs 1"
     assert ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size", *options.split()).code == 0
     model = load(tmp_path / "m")
     assert model.weights_.variant == model.variant == "ldfm"
@@ -255,6 +193,8 @@ def test_what_is_no_prior_is_refused(ldfm: Ldfm, table: Path, tmp_path: Path, te
         ([], "column 'size'"),
         (["--discrete", "colour"], "'colour'"),
         (["--discrete", "size", "--variant", "tree"], "'tree'"),
+        (["--discrete", "size", "--objective", "beauty"], "'beauty'"),
+        (["--discrete", "size", "--variant", "ldfm"], "objective='generation'"),
         (["--discrete", "size", "--max-iter", "-1"], "-1"),
         (["--discrete", "size", "--tol", "-1"], "-1"),
         (["--discrete", "size", "--tol", "nan"], "tol"),
@@ -278,7 +218,7 @@ def test_a_fit_that_fails_leaves_no_file(
         ("t.csv", b"a,b\n", "no rows"),
         ("t.csv", b"a,b\n1,2\n3\n", "row 1"),
         ("t.csv", b"a,a\n1,2\n", "'a'"),
-        ("t.csv", b"a,b\n1,\n2,3\n", "'b'"),
+        ("t.csv", b"a,b\n1,\n2,\n", "'b'"),
         ("t.csv", b"a\n\xff\xfe\n", "t.csv"),
         ("t.csv.gz", b"not gzip", "t.csv.gz"),
         ("t.parquet", b"not parquet", "t.parquet"),
@@ -301,6 +241,9 @@ def test_where_to_write_is_checked_before_the_fit(
     assert_refused(ldfm("fit", table, "-o", tmp_path), "is a folder")
     assert_refused(ldfm("fit", table, "-o", ""), "is a folder")
     assert_refused(ldfm("fit", table, "-o", os.devnull), "not an ordinary file")
+    assert_refused(ldfm("fit", table, "-o", "-"), "to a file, not to stdout")
+    assert_refused(ldfm("fit", table, "-o", tmp_path / "m", "--checkpoint", table), "would replace the table")
+    assert_refused(ldfm("fit", table, "-o", tmp_path / "m", "--checkpoint", tmp_path / "m"), "would replace the model")
     assert_refused(ldfm("fit", table, "-o", table), "would replace the table")
     (tmp_path / "link").symlink_to(table)
     assert_refused(ldfm("fit", table, "-o", tmp_path / "link"), "would replace the table")
@@ -312,8 +255,26 @@ def test_an_old_model_survives_a_fit_that_fails(ldfm: Ldfm, table: Path, model: 
     content = model.read_bytes()
     assert ldfm("fit", table, "-o", model, "--variant", "tree").code == 2
     assert model.read_bytes() == content
-    assert ldfm("fit", table, "-o", model, "--discrete", "size").code == 0
+    assert ldfm("fit", table, "-o", model, "--discrete", "size", "--objective", "generation").code == 0
     assert model.read_bytes() != content
+
+
+def test_a_fit_goes_on_from_its_checkpoint(ldfm: Ldfm, table: Path, tmp_path: Path) -> None:
+    def fit(name: str, *options: object) -> LDFM:
+        ended = ldfm("fit", table, "-o", tmp_path / name, "--discrete", "size", "--max-iter", 60, *options)
+        assert (ended.code, ended.stdout) == (0, "")
+        return load(tmp_path / name)
+
+    whole, kept = fit("whole"), fit("kept", "--checkpoint", tmp_path / "part")
+    assert (tmp_path / "part").is_file()
+    again = fit("again", "--checkpoint", tmp_path / "part")
+    assert whole.objective == "likelihood"
+    for model in (kept, again):
+        assert model.weights_.table.tobytes() == whole.weights_.table.tobytes()
+    ended = ldfm(
+        "fit", table, "-o", tmp_path / "m", "--discrete", "size", "--seed", 1, "--checkpoint", tmp_path / "part"
+    )
+    assert_refused(ended, "checkpoint of another fit")
 
 
 # --- anything else ---------------------------------------------------------------------------------------------------
@@ -324,7 +285,7 @@ def test_a_full_disk_is_nobodys_input(ldfm: Ldfm, table: Path, tmp_path: Path, m
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_bytes", fail)
-    ended = ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size")
+    ended = ldfm("fit", table, "-o", tmp_path / "m", "--discrete", "size", "--objective", "generation")
     assert ended == (1, "", f"ldfm: {os.strerror(errno.ENOSPC)}\n")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.csv"]
 
@@ -358,6 +319,7 @@ def test_info(ldfm: Ldfm, model: Path) -> None:
     assert "variant          ldfm-s" in lines
     assert "values           7" in lines
     assert "iterations       3" in lines
+    assert "objective        generation" in lines
     assert "sky       str       rain, sun" in lines
     assert "road      str       dry, 'ice, black', wet" in lines
     assert "size      float     1.5, 2.5" in lines

@@ -42,7 +42,7 @@ def test_version_is_told_without_loading_the_compiler() -> None:
 
 
 def test_fit_without_a_terminal_shows_no_progress(table: Path, tmp_path: Path) -> None:
-    ended = run("fit", table, "-o", tmp_path / "m.ldfm", "--json")
+    ended = run("fit", table, "-o", tmp_path / "m.ldfm", "--objective", "generation", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
     assert json.loads(ended.stdout)["variables"] == 2
     assert load(tmp_path / "m.ldfm").schema_.names == ("a", "b")
@@ -51,7 +51,8 @@ def test_fit_without_a_terminal_shows_no_progress(table: Path, tmp_path: Path) -
 @needs_unix
 def test_progress_goes_to_a_terminal_on_stderr(table: Path, tmp_path: Path) -> None:
     ours, theirs = os.openpty()
-    ended = run("fit", table, "-o", tmp_path / "m.ldfm", stderr=theirs, env={**os.environ, "TERM": "xterm"})
+    arguments = ("fit", table, "-o", tmp_path / "m.ldfm", "--objective", "generation")
+    ended = run(*arguments, stderr=theirs, env={**os.environ, "TERM": "xterm"})
     os.close(theirs)
     seen = os.read(ours, 1 << 16)
     os.close(ours)
@@ -73,7 +74,7 @@ def test_bad_usage_ends_with_2() -> None:
 
 
 def test_a_fault_of_ours_ends_with_1() -> None:
-    code = "from ldfm.cli import main; main.check_target = lambda _: 1 / 0; main.run()"
+    code = "from ldfm.cli import main, models; models.check_file = lambda *_: 1 / 0; main.run()"
     command = [sys.executable, "-c", code, "fit", "t.csv", "-o", "m"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (ended.returncode, ended.stdout) == (1, "")

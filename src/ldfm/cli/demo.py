@@ -1,20 +1,33 @@
-"""The demo: what a model can do, on data of a small medical network."""
+"""``ldfm demo``: what a model can do, on data of a small medical network."""
 
 from pathlib import Path
+from typing import Annotated
 
-from rich.console import Console
-from rich.markup import escape
-
-from ldfm.files import written_whole
-from ldfm.networks import load
+import typer
 
 ROWS = 5000
+STEPS = 400
 EVIDENCE = {"smoke": "yes", "xray": "yes"}
+
+app = typer.Typer()
+
+
+@app.command(epilog="Example: ldfm demo -o demo")
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write to.")] = Path("demo"),
+) -> None:
+    """Fit a built-in network's data, answer a question and draw a forest."""
+    run_demo(output)
 
 
 def run_demo(folder: Path) -> None:
     """Fit, ask, draw; write the model and the picture into `folder`."""
-    from ldfm import LDFM, ModifiedDirichlet
+    from rich.console import Console
+    from rich.markup import escape
+
+    from ldfm import LDFM
+    from ldfm.files import written_whole
+    from ldfm.networks import load
 
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     folder.mkdir(parents=True, exist_ok=True)
@@ -22,10 +35,11 @@ def run_demo(folder: Path) -> None:
     data = network.sample(ROWS, seed=0)
     console.print(f"[bold]1.[/] {ROWS} rows drawn from the network 'asia': {', '.join(network.variables)}")
 
-    model = LDFM(prior=ModifiedDirichlet(alpha=0.0, floor=1e-4), random_state=0).fit(data)
+    model = LDFM(max_iter=STEPS, random_state=0).fit(data)
     last = model.history_.steps[-1]
     console.print(
-        f"[bold]2.[/] fitted an LDFM-S by EM: {last.iteration} iterations in {last.seconds:.1f} s (the first run compiles)"
+        f"[bold]2.[/] fitted an LDFM-S on the normalised likelihood: {last.iteration} steps in {last.seconds:.1f} s "
+        f"(the first run compiles)"
     )
 
     question = {name: [EVIDENCE.get(name)] for name in network.variables}
@@ -45,6 +59,6 @@ def run_demo(folder: Path) -> None:
     console.print(f"[bold]4.[/] the dependency forest of the most probable such patient: {escape(str(picture))}")
     console.print(f"   the model: {escape(str(file))}")
     console.print(
-        f"\nNext: [bold]ldfm info {escape(str(file))}[/], [bold]ldfm fit YOUR.csv -o MODEL[/], or in Python: "
-        f"[bold]from ldfm import LDFM; LDFM().fit(frame)[/]"
+        f"\nNext: [bold]ldfm query {escape(str(file))} --evidence smoke=yes,dysp=yes[/], [bold]ldfm info {escape(str(file))}[/], "
+        f"[bold]ldfm fit YOUR.csv -o MODEL[/], or in Python: [bold]from ldfm import LDFM; LDFM().fit(frame)[/]"
     )

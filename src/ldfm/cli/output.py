@@ -2,19 +2,25 @@
 
 import json
 import math
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
 from typing import Any
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document; infinite numbers and NaN, which JSON does not have, become null."""
-    print(json.dumps(_without_infinities(document), allow_nan=False))
+    """Print one JSON document; infinite numbers and NaN, which JSON does not have, become null, dates text."""
+    print(json.dumps(_plain(document), allow_nan=False))
 
 
-def _without_infinities(document: Any) -> Any:
+def _plain(document: Any) -> Any:
     if isinstance(document, dict):
-        return {key: _without_infinities(value) for key, value in document.items()}
-    if isinstance(document, list):
-        return [_without_infinities(value) for value in document]
+        return {key: _plain(value) for key, value in document.items()}
+    if isinstance(document, (list, tuple)):
+        return [_plain(value) for value in document]
+    if isinstance(document, date):
+        return document.isoformat()
     return None if isinstance(document, float) and not math.isfinite(document) else document
 
 
@@ -23,3 +29,26 @@ def shown(value: Any) -> str:
     text = str(value)
     plain = text.isprintable() and text == text.strip() and text and "," not in text
     return text if plain else repr(text)
+
+
+def print_listing(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print columns of text, each as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    for row in (header, *rows):
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+
+
+def put_table(table: Any, output: Path | None) -> None:
+    """Write a table to a file, or as CSV to stdout."""
+    from ldfm.tables.writing import write_csv, write_table
+
+    if output is None:
+        write_csv(sys.stdout, table)
+    else:
+        write_table(output, table)
+
+
+def tell(message: str, quiet: bool) -> None:
+    """Print a message for people on stderr."""
+    if not quiet:
+        print(message, file=sys.stderr)

@@ -1,0 +1,25 @@
+"""Arguments and options that several commands have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ModelFile = Annotated[Path, typer.Argument(help="Model file.")]
+TableFile = Annotated[
+    Path, typer.Argument(help="CSV or Parquet file with the model's columns; empty cells are unknown.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
+Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if not given.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+Evidence = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=VALUE,...", help="What is known; may be given several times. Quote parts with commas."
+    ),
+]
+TableOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help=".csv, .csv.gz or .parquet file to write; - or nothing: CSV on stdout."),
+]

@@ -1,0 +1,52 @@
+"""Model files and places to write to, checked before anything is computed."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ldfm.files import check_target
+
+if TYPE_CHECKING:  # --help is instant without the compiler
+    from ldfm import LDFM
+
+STDOUT = Path("-")
+
+
+def shows_progress(quiet: bool) -> int:
+    """Give `verbose` of an estimator: progress is shown on terminals only."""
+    return 0 if quiet or not sys.stderr.isatty() else 1
+
+
+def open_model(path: Path, seed: int, jobs: int | None, quiet: bool) -> "LDFM":
+    """Read a model that will answer with this seed and so many threads."""
+    from ldfm import load
+
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0; use 1 for no threads")
+    model = load(path)
+    model.set_params(random_state=seed, n_jobs=jobs, verbose=shows_progress(quiet))
+    return model
+
+
+def check_file(output: Path, inputs: dict[str, Path | None]) -> Path:
+    """Give the file to write; inputs, by what they are called, are never replaced."""
+    if output == STDOUT:
+        raise ValueError("this is written to a file, not to stdout; give a name other than -")
+    target = check_target(output)
+    for what, path in inputs.items():
+        if path is not None and target == Path(os.path.realpath(path)):
+            raise ValueError(f"{output} would replace the {what} {path}")
+    return output
+
+
+def check_output(output: Path | None, inputs: dict[str, Path | None], *, as_json: bool = False) -> Path | None:
+    """Give the file to write a table to, None for stdout."""
+    from ldfm.tables.writing import is_csv
+
+    if output == STDOUT and as_json:
+        raise ValueError("--json and -o - would both write to stdout; give one of them")
+    if output is None or output == STDOUT:
+        return None
+    is_csv(output)  # or an error
+    return check_file(output, inputs)
