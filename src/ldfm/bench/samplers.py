@@ -85,7 +85,7 @@ def move(chains: Chains, kernel: str, sweeps: int) -> Floats:
         return visits[:, 0] / sweeps
     if kernel == "cycle":
         # Gibbs leaves the forest behind; the blocked sweep after it draws a new one
-        parts = [chains.move(name, sweeps, 1)[:, 0] for name in ("tree", "gibbs", "blocked")]  # type: ignore[arg-type]
+        parts = [chains.move(name, sweeps, 1)[:, 0] for name in ("tree", "gibbs", "blocked")]
         averages: Floats = np.mean(parts, axis=0)
         return averages
     return chains.move(KERNEL_OF[kernel], sweeps, 1)[:, 0]
