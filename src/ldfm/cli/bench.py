@@ -94,3 +94,78 @@ def paper(
     )
     done = run(plan, _command())
     print(f"ran {done} cells; records are in {output}, `ldfm bench tables` renders them", file=sys.stderr)
+
+
+@app.command(epilog="Example: ldfm bench tables")
+def tables(
+    results: Annotated[Path, typer.Option(help="Folder of stored results.")] = Path("benchmarks/results"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for tables and plots.")] = Path(
+        "benchmarks/tables"
+    ),
+    page: Annotated[Path | None, typer.Option(help="Page to put the main tables in, between its markers.")] = None,
+) -> None:
+    """Render tables and plots from stored results alone."""
+    from ldfm.bench.pages import render_all
+
+    for path in render_all(results, output, page):
+        print(path)
+
+
+@app.command(epilog="Example: ldfm bench samplers --networks asia,alarm --seconds 0.1,1,10")
+def samplers(
+    networks: Annotated[str, typer.Option(help="Networks, comma-separated.")] = (
+        "asia,sachs,child,alarm,win95pts,hailfinder"
+    ),
+    seconds: Annotated[str, typer.Option(help="Seconds a query, comma-separated.")] = "0.1,1",
+    questions: Annotated[int, typer.Option(min=1, help="Queries a network.")] = 4,
+    rows: Annotated[int, typer.Option(min=1, help="Training rows.")] = 2000,
+    em_iterations: Annotated[int, typer.Option(min=1, help="Iterations of EM.")] = 40,
+    likelihood_steps: Annotated[int, typer.Option(min=1, help="Steps on the likelihood.")] = 200,
+    reference_seconds: Annotated[float, typer.Option(min=0.01, help="Of long runs, a query.")] = 10.0,
+    seed: Seed = 0,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "benchmarks/results/samplers"
+    ),
+) -> None:
+    """Compare samplers by their error in a given time; what is stored is not run again."""
+    from ldfm.bench.pages import samplers_tables
+    from ldfm.bench.samplers import Settings, run
+
+    settings = Settings(
+        _listed(networks),
+        tuple(_numbers("--seconds", seconds)),
+        questions,
+        rows,
+        em_iterations,
+        likelihood_steps,
+        reference_seconds,
+        seed,
+    )
+    found = run(settings, output, _command(), lambda text: print(text, file=sys.stderr, flush=True))
+    print("\n".join(samplers_tables(found)))
+
+
+@app.command(epilog="Example: ldfm bench density data/ --names nltcs,plants")
+def density(
+    data: Annotated[Path, typer.Argument(help="Folder of files such as nltcs.train.data, .valid. and .test., or .gz.")],
+    names: Annotated[str, typer.Option(help="Data sets, comma-separated.")] = "nltcs,plants",
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps on the likelihood.")] = None,
+    chains: Annotated[int, typer.Option(min=128, help="Chains that find the partition.")] = 4096,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "benchmarks/results/density"
+    ),
+) -> None:
+    """Learn from files of 0/1 rows and score their test rows; a data set whose files are absent is skipped."""
+    from ldfm.bench.density import Effort, Files, lines_of, run
+
+    results = []
+    for name in _listed(names):
+        files = Files.named(data, name)
+        if files.missing:
+            print(f"skipped {name}: no file {files.missing[0]}", file=sys.stderr)
+            continue
+        results.append(run(name, files, Effort(steps, chains, seed, jobs), output, _command()))
+    if results:
+        print("\n".join(lines_of(results)))
