@@ -24,13 +24,13 @@ _STYLES = {
     "ldfm-s": ("#e07a2f", "o"),
     "ldfm": ("#c1272d", "*"),
 }
-_LEAST = 1e-4  # gaps below this, or negative by noise, are drawn at the edge
+_LEAST = 1e-4  # gaps below this, or negative by noise, are drawn here
 
 
 def plot_gaps(records: Records, rows: int, path: Path) -> None:
     """Draw the gap to the true network by network and model, averaged over splits."""
     networks = networks_of(records)
-    ax: Any = new_axes((1.1 * len(networks) + 4.0, 4.6))
+    ax: Any = new_axes((1.1 * len(networks) + 5.0, 4.6))
     models = models_of(key for key in records if key.rows == rows)
     for place, model in enumerate(models):
         found = [mean_gap(records, rows, model, network) for network in networks]
@@ -44,7 +44,7 @@ def plot_gaps(records: Records, rows: int, path: Path) -> None:
     ax.set(
         yscale="log",
         ylabel="nats a query variable below the true network",
-        title=f"{rows} training rows, mean over splits (below {_LEAST:g}: at the edge)",
+        title=f"{rows} training rows, mean over splits",
     )
     ax.set_xticks(range(len(networks)), networks)
     ax.grid(axis="y", alpha=0.3)
