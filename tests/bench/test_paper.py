@@ -92,6 +92,13 @@ def test_a_run_that_is_killed_goes_on_where_it_was(stored, tmp_path, monkeypatch
     assert not list(tmp_path.glob(".*.checkpoint"))
 
 
+def test_the_checkpoint_of_another_fit_is_not_taken_up(stored, tmp_path):
+    (tmp_path / ".asia-500-likelihood.checkpoint").write_bytes(b"of something else")
+    assert run(plan_in(tmp_path, models=("ldfm",)), "", lambda _: None) == 2
+    key = Key(500, SPLIT, "ldfm", "asia")
+    assert read_records(tmp_path)[key]["result"] == read_records(stored / "paper")[key]["result"]
+
+
 def test_tables_are_rendered_from_what_is_stored(stored, tmp_path):
     page = tmp_path / "results.md"
     page.write_text(f"# Results\n\n{BEGIN}\nold\n{END}\n\nafter\n")

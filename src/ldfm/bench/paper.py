@@ -13,6 +13,7 @@ from ldfm.bench.models import FITS, MODELS, Effort, Fit, Run, settings_of
 from ldfm.bench.protocol import ROWS, SPLITS, Rows, Split, draw_questions, draw_rows, gap_to, hash_of, summary_of
 from ldfm.bench.results import provenance, read, store
 from ldfm.inference import QueryResult
+from ldfm.learning.checkpoint import CheckpointError
 from ldfm.networks import load, names
 from ldfm.types import Floats
 
@@ -162,7 +163,12 @@ def _run_group(plan: Plan, group: list[Cell], command: str) -> Iterator[tuple[Ce
     kept = plan.folder / f".{first.network}-{first.rows}-{fit_name}.checkpoint"
     kept.parent.mkdir(parents=True, exist_ok=True)
     watch = Stopwatch()
-    fit = FITS[fit_name](rows, Run(plan.effort, plan.seed, plan.n_jobs, kept))
+    settings = Run(plan.effort, plan.seed, plan.n_jobs, kept)
+    try:
+        fit = FITS[fit_name](rows, settings)
+    except CheckpointError:  # of a run with other settings, or of another version
+        kept.unlink()
+        fit = FITS[fit_name](rows, settings)
     spent = watch.read()
     for cell in group:
         record = _run_cell(plan, cell, rows, fit)

@@ -14,8 +14,10 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
 
 
 def _command() -> str:
-    """Give the command line as typed."""
-    return " ".join(["ldfm", *map(shlex.quote, sys.argv[1:])])
+    """Give the command line as typed, without where its results go."""
+    words = sys.argv[1:]
+    kept = [w for before, w in zip(["", *words], words, strict=False) if not {before, w} & {"-o", "--output"}]
+    return " ".join(["ldfm", *map(shlex.quote, kept)])
 
 
 def _whole_numbers(option: str, text: str) -> list[int]:
@@ -81,17 +83,9 @@ def paper(
     effort = Effort(
         em_iterations, tuple(_numbers("--alphas", alphas)), tuning_queries, likelihood_steps, sweeps, peer_chains
     )
-    plan = Plan(
-        _listed(networks),
-        _whole_numbers("--rows", rows),
-        [Split.of(part) for part in _listed(splits)],
-        _listed(models) or tuple(MODELS),
-        queries,
-        effort,
-        seed,
-        jobs,
-        output,
-    )
+    sizes, divided = _whole_numbers("--rows", rows), [Split.of(part) for part in _listed(splits)]
+    chosen = _listed(models) or list(MODELS)
+    plan = Plan(_listed(networks), sizes, divided, chosen, queries, effort, seed, jobs, output)
     done = run(plan, _command())
     print(f"ran {done} cells; records are in {output}, `ldfm bench tables` renders them", file=sys.stderr)
 
