@@ -126,13 +126,18 @@ def _plain(choice: Any) -> Any:
     return found
 
 
-def fit_weights(rows: Rows, variant: Variant, objective: Objective, alpha: float | None, run: Run) -> Fit:
-    """Learn an LDFM from the training rows; the likelihood stops by the validation rows, EM when it has converged."""
+def fit_weights(
+    rows: Rows, variant: Variant, objective: Objective, alpha: float | None, run: Run, *, judged: bool = True
+) -> Fit:
+    """Learn an LDFM from the training rows; the likelihood stops by the validation rows, EM when it has converged.
+
+    Not `judged`, learning on the likelihood goes on to its end, where weights are sharpest.
+    """
     limit = run.effort.em_iterations if objective == "generation" else run.effort.likelihood_steps
     prior = None if alpha is None else ModifiedDirichlet(alpha, FLOOR)
     settings = FitSettings(objective, prior, limit, 1e-5, run.seed, run.checkpoint, run.n_jobs)
     uniform = ArcWeights.uniform(rows.network.cardinalities, variant)
-    held_out = merge_rows(rows.validation) if objective == "likelihood" else None
+    held_out = merge_rows(rows.validation) if objective == "likelihood" and judged else None
     found = learn(merge_rows(rows.train), None, uniform, settings, held_out)
     names = dict(zip(rows.network.variables, rows.network.values, strict=True))
     weights = found.weights
