@@ -7,21 +7,22 @@ from typer.testing import CliRunner
 
 from ldfm.bench import samplers
 from ldfm.bench.printed_sampler import printed_sampling
-from ldfm.bench.samplers import KERNELS, Problem, Sampled, Settings, distance, draws_a_second, sample_for
+from ldfm.bench.samplers import KERNELS, Problem, Sampled, Settings, _reference, distance, draws_a_second, sample_for
 from ldfm.cli.main import app
 from ldfm.draws import fold
+from ldfm.estimator import LDFM
 from ldfm.inference import ExactTables, Starts, exact
 from ldfm.peers import gibbs
 from ldfm.peers.kernels.clamping import Effort
 from ldfm.tables import unmerged
 from ldfm.weights import ArcWeights
-from models import random_weights
+from models import random_weights, values_of
 
 
 def problem_of(weights: ArcWeights, known: np.ndarray) -> Problem:
     draws = np.zeros((1, len(known)), dtype=np.int64)
     return Problem(
-        fold(weights), known, np.flatnonzero(known < 0), np.zeros_like(known), Starts(draws, weights.cardinalities)
+        fold(weights), known, np.flatnonzero(known < 0), np.maximum(known, 0), Starts(draws, weights.cardinalities)
     )
 
 
@@ -35,6 +36,19 @@ def test_all_kernels_come_near_the_exact_marginals():
         sample_for(problem_of(weights, known), kernel, 1e-3, (0,))  # compiles
         found = sample_for(problem_of(weights, known), kernel, 0.2, (0,))
         assert distance(found.records.mean(axis=(0, 1)), wanted, known) < 0.02, kernel
+
+
+def test_long_runs_come_near_the_sums_that_they_stand_for(monkeypatch):
+    weights = random_weights((2, 3, 2, 2, 2), seed=2, decades=1.0)
+    model = LDFM.from_weights(weights.root, weights.arcs, weights.stop, values=values_of(weights.cardinalities))
+    problem = problem_of(weights, np.array([-1, -1, 1, -1, -1]))._replace(cells=np.array([0, 3]))
+    marginals, joint, facts = _reference(model, problem, Settings())
+    assert facts == {"exact": True}
+    monkeypatch.setattr(exact, "MAX_STATES", 1)
+    by_chains, by_clamping, facts = _reference(model, problem, Settings(reference_seconds=0.4))
+    assert not facts["exact"]
+    assert distance(by_chains, marginals, problem.known) < 0.02
+    assert abs(by_clamping - joint) < 0.1
 
 
 def test_draws_a_second_of_independent_draws_is_their_number():
