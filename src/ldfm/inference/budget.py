@@ -32,10 +32,10 @@ class Budget:
 
     @classmethod
     def of(cls, budget: "Budget | float | None") -> "Budget":
-        """Take a number as seconds a row, None as the default."""
+        """Take a number as seconds a row, however many sweeps that are, None as the default."""
         if isinstance(budget, Budget):
             return budget
-        return cls() if budget is None else cls(seconds=float(budget))
+        return cls() if budget is None else cls(max_sweeps=2**62, seconds=float(budget))
 
 
 class Meter:

@@ -169,6 +169,8 @@ class LikelihoodFit:
                 if state.step % settings.check_every == 0 or state.step == settings.max_iter:
                     note = f"{self._record():.4f} nats a row"
                 if self._stage_ends() and not self._end_stage():
+                    if not note:
+                        self._record()
                     break
                 state.seconds = perf_counter() - self._began
                 if checkpoint and state.step % settings.check_every == 0:
