@@ -21,7 +21,7 @@ WEATHER = {
 
 
 def fitted(table, **settings) -> LDFM:
-    return LDFM(**{"max_iter": 5, "random_state": 0, "n_jobs": 1, **settings}).fit(table)
+    return LDFM(**{"objective": "generation", "max_iter": 5, "random_state": 0, "n_jobs": 1, **settings}).fit(table)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +93,19 @@ def test_fitting_depends_on_the_order_of_columns_only_by_naming(model):
     np.testing.assert_allclose(turned.score_samples(WEATHER), model.score_samples(WEATHER), rtol=1e-9)
 
 
+@pytest.mark.parametrize("objective", ["generation", "likelihood"])
+def test_missing_cells_are_learned_from_in_any_frame(objective):
+    tables = [
+        changed(sky=["sun", None, "sun", "rain", None, "sun"]),
+        pd.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])).astype({"cars": "Int64"}),
+        pl.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])),
+    ]
+    models = [fitted(table, objective=objective) for table in tables]
+    assert np.array_equal(models[1].weights_.table, models[2].weights_.table)
+    for model in models:
+        assert np.isfinite(model.score(WEATHER))
+
+
 def test_missing_cells_are_asked_about_not_refused(model):
     assert model.score_samples(changed(sky=[None] * 6)).shape == (6,)
     everything = {name: [None] for name in WEATHER}
@@ -130,8 +143,8 @@ def test_no_query_and_no_evidence(model):
 def test_weights_of_rows_are_repetitions():
     weights = [2, 0, 1, 1, 0, 3]
     repeated = {name: np.repeat(cells, weights) for name, cells in WEATHER.items()}
-    weighted = LDFM(max_iter=5).fit(WEATHER, sample_weight=weights)
-    np.testing.assert_allclose(weighted.weights_.table, LDFM(max_iter=5).fit(repeated).weights_.table, rtol=1e-12)
+    weighted = LDFM(objective="generation", max_iter=5).fit(WEATHER, sample_weight=weights)
+    np.testing.assert_allclose(weighted.weights_.table, LDFM(objective="generation", max_iter=5).fit(repeated).weights_.table, rtol=1e-12)
 
 
 # --- tables that cannot be learned -----------------------------------------------------------------------------------
@@ -161,9 +174,6 @@ def test_weights_of_rows_are_repetitions():
         (pa.table([["x"], ["y"]], names=["a", "a"]), "^column name 'a' occurs more than once$"),
         (changed(sky=[None] * 6), "^column 'sky': all cells are missing$"),
         (changed(sky=np.full(6, np.nan)), "^column 'sky': all cells are missing$"),
-        (changed(sky=["sun", None, "sun", "sun", None, "sun"]), "^column 'sky' row 1 is missing; fit needs complete rows"),
-        (pd.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])).astype({"cars": "Int64"}), "^column 'cars' row 3 is missing"),
-        (pl.DataFrame(changed(cars=[1, 2, 3, None, 1, 1])), "^column 'cars' row 3 is missing; fit needs complete rows: learning"),
         (changed(cars=[1.5, 2.0, 2.0, 3.0, 1.0, np.inf]), "^column 'cars' row 5: value inf is not finite$"),
         (pd.DataFrame(changed(cars=[1.5, -np.inf, 2.0, 3.0, 1.0, 1.0])), "^column 'cars' row 1: value -inf is not finite$"),
         (
@@ -309,7 +319,7 @@ def test_questions_that_do_not_fit_the_model(model, table, message):
 
 def test_forests_need_complete_rows(model):
     table = changed(road=["dry", "wet", None, "wet", "wet", None])
-    for name in ("log_forest_sum", "arc_marginals", "best_forest", "sample_forests", "plot_forest"):
+    for name in ("log_forest_sum", "best_forest", "sample_forests"):
         with pytest.raises(TableError, match=f"^column 'road' row 2 is missing; {name} needs complete rows$"):
             getattr(model, name)(table)
 
@@ -394,8 +404,10 @@ def test_bad_weights_of_rows(weights, message):
         ({"prior": "dirichlet"}, r"^prior must be None, Dirichlet\(\.\.\.\) or ModifiedDirichlet\(\.\.\.\), not 'dirichlet'$"),
         ({"prior": 1.0}, "^prior must be None, .*, not 1.0$"),
         ({"prior": Dirichlet}, "^prior must be None, .*, not <class"),
-        ({"max_iter": -1}, "^max_iter must be a whole number, 0 or more, not -1$"),
-        ({"max_iter": 2.5}, "^max_iter must be a whole number, 0 or more, not 2.5$"),
+        ({"objective": "generation", "max_iter": -1}, "^max_iter must be None or a whole number, 0 or more, not -1$"),
+        ({"max_iter": 2.5}, "^max_iter must be None or a whole number, 1 or more, not 2.5$"),
+        ({"max_iter": 0}, "^max_iter must be None or a whole number, 1 or more, not 0$"),
+        ({"variant": "ldfm"}, "^objective 'likelihood' learns an LDFM-S; set variant='ldfm-s', or objective='generation'$"),
         ({"tol": -1.0}, "^tol must be a number, 0 or more, not -1.0$"),
         ({"tol": np.nan}, "^tol must be a number, 0 or more, not nan$"),
         ({"tol": "small"}, "^tol must be a number, 0 or more, not 'small'$"),

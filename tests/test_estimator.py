@@ -28,7 +28,7 @@ def asia() -> dict[str, np.ndarray]:
 
 @pytest.fixture(scope="module")
 def fitted(asia) -> LDFM:
-    return LDFM(prior=ModifiedDirichlet(0.0, 1e-4), max_iter=40, random_state=0).fit(asia)
+    return LDFM(objective="generation", prior=ModifiedDirichlet(0.0, 1e-4), max_iter=40, random_state=0).fit(asia)
 
 
 def model_of(weights, **names) -> LDFM:
@@ -46,7 +46,7 @@ def test_fitted_attributes(fitted, asia):
 
 def test_the_same_data_in_any_frame_gives_the_same_model(asia):
     models = [
-        LDFM(max_iter=5).fit(make(asia)).weights_.table
+        LDFM(objective="generation", max_iter=5).fit(make(asia)).weights_.table
         for make in (dict, pd.DataFrame, pl.DataFrame, pa.table, lambda d: np.stack(list(d.values()), axis=1))
     ]
     assert all(np.array_equal(table, models[0]) for table in models[1:])
@@ -56,10 +56,10 @@ def test_frames_from_files(asia, tmp_path):
     frame = pl.DataFrame(asia)
     frame.write_csv(tmp_path / "asia.csv")
     frame.write_parquet(tmp_path / "asia.parquet")
-    expected = LDFM(max_iter=5).fit(frame).weights_.table
+    expected = LDFM(objective="generation", max_iter=5).fit(frame).weights_.table
     for name in ("asia.csv", "asia.parquet"):
-        assert np.array_equal(LDFM(max_iter=5).fit(tmp_path / name).weights_.table, expected)
-        assert np.array_equal(LDFM(max_iter=5).fit(str(tmp_path / name)).weights_.table, expected)
+        assert np.array_equal(LDFM(objective="generation", max_iter=5).fit(tmp_path / name).weights_.table, expected)
+        assert np.array_equal(LDFM(objective="generation", max_iter=5).fit(str(tmp_path / name)).weights_.table, expected)
 
 
 @settings(max_examples=30, deadline=None)
@@ -92,11 +92,11 @@ def test_drawn_forests_match_the_arc_marginals(fitted, asia):
 
 def test_same_seed_same_forests_any_number_of_threads(asia):
     rows = {name: values[:300] for name, values in asia.items()}
-    models = [LDFM(max_iter=3, random_state=7, n_jobs=jobs).fit(asia) for jobs in (1, 2, 5)]
+    models = [LDFM(objective="generation", max_iter=3, random_state=7, n_jobs=jobs).fit(asia) for jobs in (1, 2, 5)]
     draws = [model.sample_forests(rows, 3) for model in models]
     assert all(np.array_equal(models[0].weights_.table, model.weights_.table) for model in models)
     assert all(np.array_equal(draws[0], other) for other in draws)
-    other_seed = LDFM(max_iter=3, random_state=8).fit(asia).sample_forests(rows, 3)
+    other_seed = LDFM(objective="generation", max_iter=3, random_state=8).fit(asia).sample_forests(rows, 3)
     assert not np.array_equal(draws[0], other_seed)
 
 
@@ -177,7 +177,7 @@ def test_a_model_that_gives_no_row_a_probability_has_no_scores():
 
 def test_a_float_column_taken_as_categories_survives_saving(tmp_path):
     table = {"a": np.array([0.5, 1.5, 0.5]), "b": ["x", "y", "x"]}
-    LDFM(kinds={"a": "discrete"}, max_iter=2).fit(table).save(tmp_path / "model")
+    LDFM(objective="generation", kinds={"a": "discrete"}, max_iter=2).fit(table).save(tmp_path / "model")
     again = load(tmp_path / "model")
     assert again.kinds == {"a": "discrete"}
     assert again.fit(table).schema_.columns[0].values == (0.5, 1.5)
@@ -191,12 +191,12 @@ def test_a_model_survives_saving_and_pickling(fitted, asia, tmp_path):
 
 
 def test_is_a_scikit_learn_estimator(asia):
-    model = LDFM(max_iter=4, prior=Dirichlet(1.1))
+    model = LDFM(objective="generation", max_iter=4, prior=Dirichlet(1.1))
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
         model.score_samples(asia)
-    search = GridSearchCV(LDFM(max_iter=4), {"prior": [None, Dirichlet(2.0)]}, cv=2).fit(pd.DataFrame(asia))
+    search = GridSearchCV(LDFM(objective="generation", max_iter=4), {"prior": [None, Dirichlet(2.0)]}, cv=2).fit(pd.DataFrame(asia))
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
@@ -204,19 +204,19 @@ def test_sample_weight_counts_rows(asia):
     weights = np.ones(800)
     weights[:100] = 3.0
     repeated = {name: np.concatenate([values, values[:100], values[:100]]) for name, values in asia.items()}
-    a = LDFM(max_iter=10).fit(asia, sample_weight=weights)
-    b = LDFM(max_iter=10).fit(repeated)
+    a = LDFM(objective="generation", max_iter=10).fit(asia, sample_weight=weights)
+    b = LDFM(objective="generation", max_iter=10).fit(repeated)
     np.testing.assert_allclose(a.weights_.table, b.weights_.table, rtol=0, atol=1e-12)
 
 
 def test_validation_rows_are_held_out(asia):
-    model = LDFM(max_iter=30, validation_fraction=0.25, random_state=0).fit(asia)
+    model = LDFM(objective="generation", max_iter=30, validation_fraction=0.25, random_state=0).fit(asia)
     assert np.isfinite(model.history_.validation).all()
-    assert np.isnan(LDFM(max_iter=2).fit(asia).history_.validation).all()
+    assert np.isnan(LDFM(objective="generation", max_iter=2).fit(asia).history_.validation).all()
 
 
 def test_refitting_on_an_array_forgets_names(asia):
-    model = LDFM(max_iter=1).fit(asia)
+    model = LDFM(objective="generation", max_iter=1).fit(asia)
     model.fit(np.array([[0, 1], [1, 0]]))
     assert not hasattr(model, "feature_names_in_")
     assert model.schema_.names == ("x0", "x1")
@@ -226,7 +226,7 @@ def test_one_thread_starts_nothing(asia):
     import threading
 
     before = threading.active_count()
-    LDFM(max_iter=2, n_jobs=1).fit(asia).score(asia)
+    LDFM(objective="generation", max_iter=2, n_jobs=1).fit(asia).score(asia)
     assert threading.active_count() == before
 
 
@@ -250,7 +250,7 @@ from ldfm.networks import load
 network = load("alarm")
 codes = network.sample_codes(1_000_000, 0).astype(np.int8)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-model = LDFM(max_iter=1, n_jobs=2).fit(codes)
+model = LDFM(objective="generation", max_iter=1, n_jobs=2).fit(codes)
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 """
 

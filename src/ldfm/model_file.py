@@ -164,6 +164,9 @@ def _read_arrays(file: Any, size: int, n: int) -> dict[str, np.ndarray[Any, Any]
         wanted["draws"] = ("I16", [*rows, n])
     for name in names:
         dtype, shape = file.get_slice(name).get_dtype(), file.get_slice(name).get_shape()
+        right_dtype, right_shape = wanted[name]
         if (dtype, shape) != wanted[name]:
-            raise ValueError(f"array {name} must be {wanted[name]} for its {size} values, not {dtype} {shape}")
+            raise ValueError(
+                f"array {name} must be {right_dtype} {right_shape} for its {size} values, not {dtype} {shape}"
+            )
     return {name: file.get_tensor(name) for name in names}

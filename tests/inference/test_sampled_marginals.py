@@ -92,7 +92,7 @@ def test_impossible_evidence_is_named():
 
 def test_a_network_too_large_to_enumerate():
     network = load_network("child")
-    model = LDFM(max_iter=15, random_state=0).fit(network.sample(500, seed=0))
+    model = LDFM(objective="generation", max_iter=15, random_state=0).fit(network.sample(500, seed=0))
     question = {name: [None] for name in network.variables}
     question["Disease"] = ["TGA"]
     answer = model.marginals(question, budget=Budget(target_se=0.05, max_sweeps=8000))

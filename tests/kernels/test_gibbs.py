@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from ldfm.inference.chains import Chains, fold
+from ldfm.draws import fold
+from ldfm.inference.chains import Chains
 from ldfm.kernels.brackets import make_walks, refresh, set_value
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.gibbs import fill_conditional, fill_floors

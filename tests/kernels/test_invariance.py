@@ -15,8 +15,9 @@ from scipy.special import rel_entr
 from scipy.stats import binom, norm
 
 from ldfm import LDFM
+from ldfm.draws import fold
 from ldfm.forests import draws_of_forests
-from ldfm.inference.chains import Chains, Kernel, fold
+from ldfm.inference.chains import Chains, Kernel
 from ldfm.learning.priors import ModifiedDirichlet
 from ldfm.networks import load as load_network
 from ldfm.weights import ArcWeights
@@ -54,7 +55,7 @@ def joint_of_all_rows(weights: ArcWeights) -> tuple[np.ndarray, np.ndarray]:
 @cache
 def fitted(name: str) -> ArcWeights:
     prior = ModifiedDirichlet(alpha=0.0, floor=1e-4)
-    return LDFM(prior=prior, max_iter=30).fit(load_network(name).sample(2000, seed=0)).weights_
+    return LDFM(objective="generation", prior=prior, max_iter=30).fit(load_network(name).sample(2000, seed=0)).weights_
 
 
 @cache

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldfm.inference.chains import fold, start_chains
+from chain_starts import started
 from ldfm.inference.diagnostics import standard_error
 from models import random_weights
 from oracles.joint import joint_table
@@ -47,7 +47,7 @@ def largest_deviation(records: np.ndarray, known: np.ndarray, posteriors: list) 
 @pytest.mark.parametrize("seed", range(MODELS))
 def test_marginals_match_enumeration(kernel, seed):
     weights, known, posteriors = case(seed)
-    chains = start_chains(fold(weights), known, CHAINS, np.random.default_rng(seed), 0)
+    chains = started(weights, known, CHAINS, np.random.default_rng(seed))
     chains.move(kernel, 200)
     records = chains.move(kernel, SWEEPS, RECORDS)
     assert (chains.codes[:, known >= 0] == known[known >= 0]).all()
@@ -60,7 +60,7 @@ def test_the_printed_tree_sampler_fails():
     for seed in range(4):
         weights, known, posteriors = case(seed)
         rng = np.random.default_rng(seed)
-        chains = start_chains(fold(weights), known, 6, rng, 0)
+        chains = started(weights, known, 6, rng)
         most = max(weights.cardinalities)
         records = np.zeros((6, 30, len(known), most))
         for chain in range(6):
@@ -75,7 +75,7 @@ def test_the_printed_tree_sampler_fails():
 def test_values_of_known_cells_never_change_but_their_parents_do():
     weights, _, _ = case(0)
     known = np.zeros(len(weights.cardinalities), dtype=np.int64)
-    chains = start_chains(fold(weights), known, 1, np.random.default_rng(0), 0)
+    chains = started(weights, known, 1, np.random.default_rng(0))
     seen = set()
     for _ in range(50):
         chains.move("tree", 1)

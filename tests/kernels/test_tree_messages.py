@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldfm.inference.chains import fold
+from ldfm.draws import fold
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 from models import random_weights
 from oracles.forests import all_forests

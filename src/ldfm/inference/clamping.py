@@ -1,22 +1,34 @@
-"""The joint probability of query cells of one row, by clamping them in turn, and their marginals on the way."""
+"""The joint probability of query cells of one row, by clamping cells in turn, and their marginals on the way.
+
+A group of draws of the model has first the evidence cells clamped, then the query cells. Chains between clamps need not forget
+where they began: a group counts in proportion to its estimate of the probability of the evidence, so that the answers are ratios
+of unbiased estimates. Groups are independent of each other; their spread gives the standard errors.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ldfm.inference.budget import Budget, Meter
 from ldfm.inference.chains import Starts, start_states
 from ldfm.inference.diagnostics import effective_draws, r_hat
-from ldfm.kernels.clamping import GIBBS, NO_EXTRA, TREE, clamp_in_turn, run_chains
+from ldfm.kernels.clamping import GIBBS, NO_EXTRA, TREE, clamp_in_turn
 from ldfm.kernels.elimination import make_workspace
-from ldfm.kernels.sweeps import Folded
+from ldfm.kernels.sweeps import Folded, sweep_rows
 from ldfm.types import Codes, Floats, Integers
 
 GROUPS = 16  # independent populations: what standard errors are computed from
-CHAINS = 8  # chains of a population
-SWEEPS = 16  # sweeps of a chain after each clamp; all forests on the way are the next population
-WARM_UP = 24
+FIRST = 64  # draws of the model that a population begins with
+WARM_UP = 100  # sweeps from states made to have evidence that no draw has
+FRESH = 4  # sweeps that move those draws on where they have been used before
+CHAINS = 64  # chains of a population: where chains are slow many short ones are worth more than few long ones
+SWEEPS = 2  # sweeps of a chain after each clamp; all forests on the way are the next population
+FEWEST_GROUPS = 5.0  # effective groups below which a standard error is not believed
 TARGET = 0.05  # nats, standard error of the log of a joint probability
+_TWO_SIGMA = 0.97725  # of a normal distribution is below 2
+_MOST = 500.0  # largest variance of logs that is computed with
+_WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
 EXTRA_OF = {"auto": TREE, "blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
 
 
@@ -45,7 +57,22 @@ class SampledQuery(NamedTuple):
     met: bool
 
 
+class _Question(NamedTuple):
+    """What is asked of every group: cells in the order they are clamped in, and how many at a time."""
+
+    model: Folded
+    known: Integers  # cells that are known from the start
+    evidence: Integers
+    values: Integers
+    given: Integers
+    given_stages: Integers
+    asked: Integers
+    asked_stages: Integers
+    extra: int
+
+
 class _Group(NamedTuple):
+    log_evidence: float
     joint: float
     marginals: Floats  # (records, query cells): p(cell's value | evidence), averaged over parts of the chains
     sweeps: int
@@ -76,68 +103,140 @@ def sample_query(
     meter = Meter(budget)
     target = TARGET if budget.target_se is None else budget.target_se
     generator = np.random.default_rng(seed)
+    given = generator.permutation(np.flatnonzero(evidence >= 0))
+    stages = np.zeros(len(given), dtype=np.int64), np.zeros(len(cells), dtype=np.int64)
+    question = _Question(
+        model,
+        np.full(len(evidence), -1, dtype=np.int64),
+        evidence.astype(np.int64),
+        values.astype(np.int64),
+        given,
+        stages[0],
+        generator.permutation(cells),
+        stages[1],
+        extra,
+    )
+    # the first group only decides how many cells are clamped at a time
+    pilot = _run_group(question, _first(question, 1, FRESH, generator, row, starts)[0], generator)
+    if pilot.log_evidence == -np.inf:  # too rare for clamping: begin with states that have the evidence
+        question = question._replace(known=question.evidence, given=given[:0], given_stages=given[:0])
+        pilot = _run_group(question, _first(question, 1, WARM_UP, generator, row, starts)[0], generator)
+    spent = pilot.sweeps
     groups: list[_Group] = []
     while True:
         count = max(GROUPS, len(groups))  # as many again as there are
-        forests = start_states(model, evidence, count * CHAINS, generator, row, starts)[1]
-        parts = forests.reshape(count, CHAINS, -1)
-        groups += [_run_group(model, evidence, cells, values, extra, first, generator) for first in parts]
-        spent = sum(group.sweeps for group in groups)
-        joint, joint_se = _log_mean(np.array([group.joint for group in groups]))
-        met = joint_se <= target
+        fresh = WARM_UP if len(question.given) < len(given) else FRESH if groups else 0
+        firsts = _first(question, count, fresh, generator, row, starts)
+        new = [_run_group(question, first, generator) for first in firsts]
+        groups += new
+        spent += sum(group.sweeps for group in new)
+        shares = _shares(np.array([group.log_evidence for group in groups]))
+        joint, joint_se = _log_mean(np.array([group.joint for group in groups]), shares)
+        effective = 1.0 / float(shares @ shares)
+        met = joint_se <= target and effective >= FEWEST_GROUPS
         meter.sweeps = 2 * spent - 1  # after another round
         if met or meter.is_used_up():
             break
-    records = np.stack([group.marginals for group in groups])
-    marginal, marginal_se = _sum_of_logs(records.mean(axis=1))
-    effective, worst = float(records.shape[0] * records.shape[1]), 1.0
+    records = np.stack([group.marginals for group in groups])[:, :, np.argsort(question.asked)]
+    marginal, marginal_se = _sum_of_logs(records.mean(axis=1), shares)
+    worst, draws = 1.0, float(records.shape[0] * records.shape[1])
     moving = records.std(axis=(0, 1)) > 1e-9
     if moving.any():
-        effective, worst = float(effective_draws(records)[moving].min()), float(r_hat(records)[moving].max())
-    return SampledQuery(joint, joint_se, marginal, marginal_se, effective, worst, spent, bool(met))
+        draws, worst = float(effective_draws(records)[moving].min()), float(r_hat(records)[moving].max())
+    draws *= effective / len(groups)
+    return SampledQuery(joint, joint_se, marginal, marginal_se, draws, worst, spent, bool(met))
 
 
-def _run_group(
-    model: Folded,
-    evidence: Codes,
-    cells: Integers,
-    values: Codes,
-    extra: int,
-    first: Integers,
-    generator: np.random.Generator,
-) -> _Group:
-    """Run one population: warm up, average marginals, clamp the query cells in an order of its own."""
-    n = len(evidence)
-    known, work = evidence.astype(np.int64), make_workspace(n)
-    nothing = np.empty((0, n, model.most))
-    ancestors = first.copy()
-    warm = np.empty((CHAINS * WARM_UP, n), dtype=np.int64)
-    run_chains(model, known, ancestors, extra, work, generator, warm, nothing)
-    ancestors[:] = warm[WARM_UP - 1 :: WARM_UP]
-    forests = np.empty((CHAINS * SWEEPS, n), dtype=np.int64)
+def _first(
+    question: _Question, count: int, fresh: int, generator: np.random.Generator, row: int, starts: Starts
+) -> Integers:
+    """Give (count, FIRST, n): forests of draws of the model given what is known from the start, moved on by `fresh` sweeps."""
+    known, n = question.known, len(question.known)
+    codes, parents = start_states(question.model, known, count * FIRST, generator, row, starts)
+    sweep_rows(question.model, np.tile(known, (len(codes), 1)), codes, parents, fresh, make_workspace(n), generator)
+    return parents.reshape(count, FIRST, n)
+
+
+def _run_group(question: _Question, first: Integers, generator: np.random.Generator) -> _Group:
+    """Run one population: clamp the evidence, average marginals, clamp the query cells."""
+    model, extra, asked = question.model, question.extra, question.asked
+    n = first.shape[1]
+    known, work = question.known.copy(), make_workspace(n)
+    forests = np.empty((CHAINS, SWEEPS, n), dtype=np.int64)
     visits = np.zeros((CHAINS, n, model.most))
-    run_chains(model, known, ancestors, extra, work, generator, forests, visits)
-    marginals = visits[:, cells, values[cells]] / SWEEPS
-    order, start = generator.permutation(cells), forests.copy()
-    asked = values.astype(np.int64)
-    joint, runs = clamp_in_turn(model, known, order, asked, start, forests, ancestors, extra, work, generator)
-    return _Group(joint, marginals, CHAINS * (WARM_UP + SWEEPS * (1 + runs)))
+    log_evidence, runs = clamp_in_turn(
+        model,
+        known,
+        question.given,
+        question.evidence,
+        question.given_stages,
+        first,
+        forests,
+        extra,
+        work,
+        generator,
+        visits,
+    )
+    if log_evidence == -np.inf:
+        return _Group(-np.inf, -np.inf, np.zeros((CHAINS, len(asked))), FRESH * FIRST + CHAINS * SWEEPS * runs)
+    marginals = visits[:, asked, question.values[asked]] / SWEEPS
+    population = forests.reshape(-1, n).copy()
+    joint, more = clamp_in_turn(
+        model,
+        known,
+        asked,
+        question.values,
+        question.asked_stages,
+        population,
+        forests,
+        extra,
+        work,
+        generator,
+        visits[:0],
+    )
+    return _Group(log_evidence, joint, marginals, FRESH * FIRST + CHAINS * SWEEPS * (runs + more))
 
 
-def _log_mean(logs: Floats) -> tuple[float, float]:
-    """Give the log of the mean of estimates given by their logs, and its standard error."""
+def _shares(logs: Floats) -> Floats:
+    """Give what each group counts; all alike where none could have the evidence."""
+    shares = np.exp(logs - logs.max()) if logs.max() > -np.inf else np.ones(len(logs))
+    whole: Floats = shares / shares.sum()
+    return whole
+
+
+def _spread(parts: Floats, logs: Floats, shares: Floats) -> float:
+    """Give the standard error of the log of a weighted mean over groups.
+
+    Estimates of small probabilities have a long tail: most groups are too low, and agree. So besides the deviations `parts`
+    (groups,), which have mean 0, count what the spread of the `logs` (groups, cells) of the estimates would mean if they were
+    normal; the larger is taken, times what Student's distribution asks for so few groups.
+    """
+    seen = np.sqrt(len(parts) / (len(parts) - 1) * (parts @ parts))
+    groups = max(1.0 / float(shares @ shares), 2.0)
+    finite = np.where(logs > -np.inf, logs, np.inf)
+    logs = np.maximum(logs, finite.min(axis=0) - _WITHOUT)
+    variances = np.minimum(logs.var(axis=0, ddof=1), _MOST)
+    if_normal = np.sqrt(np.log1p(np.expm1(variances) / groups).sum())
+    return float(np.sqrt(seen * max(seen, if_normal)) * stdtrit(groups - 1.0, _TWO_SIGMA) / 2.0)
+
+
+def _log_mean(logs: Floats, shares: Floats) -> tuple[float, float]:
+    """Give the log of the weighted mean of estimates given by their logs, and its standard error."""
     top = float(logs.max())
     if top == -np.inf:
         return -np.inf, np.inf
-    shares = np.exp(logs - top)
-    mean = float(shares.mean())
-    return top + float(np.log(mean)), float(shares.std(ddof=1) / np.sqrt(len(shares)) / mean)
+    values = np.exp(logs - top)
+    mean = float(shares @ values)
+    if mean <= 0:
+        return -np.inf, np.inf
+    return top + float(np.log(mean)), _spread(shares * (values / mean - 1.0), logs[:, None], shares)
 
 
-def _sum_of_logs(means: Floats) -> tuple[float, float]:
-    """Give the sum of logs of the means over groups of (groups, cells), and its standard error."""
-    whole = means.mean(axis=0)
+def _sum_of_logs(means: Floats, shares: Floats) -> tuple[float, float]:
+    """Give the sum of logs of the weighted means over groups of (groups, cells), and its standard error."""
+    whole = shares @ means
     if (whole <= 0).any():
         return -np.inf, np.inf
-    parts = (means / whole - 1.0).sum(axis=1)
-    return float(np.log(whole).sum()), float(parts.std(ddof=1) / np.sqrt(len(parts)))
+    with np.errstate(divide="ignore"):
+        logs = np.log(means)
+    return float(np.log(whole).sum()), _spread(shares * (means / whole - 1.0).sum(axis=1), logs, shares)

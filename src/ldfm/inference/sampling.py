@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from ldfm.inference.budget import Budget, Meter
 from ldfm.inference.chains import Chains, Kernel, Starts, start_states
@@ -11,12 +12,13 @@ from ldfm.kernels.sweeps import Folded
 from ldfm.tables import MISSING
 from ldfm.types import Codes, Floats
 
-CHAINS = 8
+CHAINS = 16
 RECORDS = 40  # records a chain and round: what standard errors are computed from
 FIRST_ROUND = 40  # sweeps a chain; every round is twice as long as the one before and forgets it
 TARGET = 0.01  # standard error of a probability
 FEWEST_DRAWS = 100.0  # effective draws below which a standard error is not believed
 LARGEST_R_HAT = 1.05
+_TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 KERNEL_OF: dict[str, Kernel] = {"auto": "tree", "blocked": "blocked", "tree": "tree", "gibbs": "gibbs"}
 
 
@@ -65,7 +67,7 @@ def sample_marginals(
     while True:
         records = chains.move(kernel, sweeps, RECORDS)
         meter.sweeps = chains.sweeps
-        errors = standard_error(records)
+        errors = _errors(records)
         moving = (known == MISSING)[:, None] & (errors > 1e-9)
         fewest, worst, largest = float(CHAINS * RECORDS), 1.0, 0.0
         if moving.any():
@@ -75,3 +77,14 @@ def sample_marginals(
         if met or meter.is_used_up():
             return SampledMarginals(records.mean(axis=(0, 1)), errors, fewest, worst, chains.sweeps, met)
         sweeps *= 2
+
+
+def _errors(records: Floats) -> Floats:
+    """Give standard errors: from all draws, or from the spread of the chains alone where that is larger.
+
+    Chains that sit in different modes look, each for itself, as if they moved well.
+    """
+    chains = len(records)
+    spread = records.mean(axis=1).std(axis=0, ddof=1) / np.sqrt(chains)
+    errors: Floats = np.maximum(standard_error(records), spread * (stdtrit(chains - 1, _TWO_SIGMA) / 2.0))
+    return errors

@@ -4,7 +4,8 @@ A population of forests of one row stands for the posterior given the cells clam
 next cells is an exact sum over all free values. Its average over the population estimates their probability; some forests are
 drawn in proportion to it, the cells are clamped, and each of those drawn starts a chain of the blocked sampler. All forests that
 the chains visit are the next population. The product of the averages is an unbiased estimate of the probability of all cells
-given the first ones, if the first population were draws given those, however short the chains are.
+given the first ones, if the first population were draws given those, however short the chains are, and if how many cells are
+clamped at a time was fixed before: a population that decides this by its own weights is biased, so a first one decides for others.
 """
 
 from math import exp, inf, log
@@ -51,8 +52,11 @@ def _draw_ancestors(logs, log_mean, forests, generator, ancestors):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _clamp_some(model, known, cells, values, forests, logs):
-    """Weight forests by the probability of as many of the next cells as leave the weights even; give how many, and clamp them."""
+def _clamp_some(model, known, cells, values, forests, fixed, logs):
+    """Clamp the first of `cells`, `fixed` many, and weight forests by their probability; give how many were clamped.
+
+    With `fixed` 0, as many as leave the weights even.
+    """
     count, n = forests.shape
     below, messages = np.empty((n, model.most)), np.empty((n, model.most))
     orders = np.empty((count, n), dtype=np.int64)
@@ -63,15 +67,19 @@ def _clamp_some(model, known, cells, values, forests, logs):
     clamped = 0
     for j in cells:
         known[j] = values[j]
+        clamped += 1
+        if clamped < fixed:
+            continue
         for p in range(count):
             after = send_up(model.table, model.offsets, known, forests[p], orders[p], below, messages)
             trial[p] = after - before[p] if after > -inf else -inf
-        share, _ = _evenness(trial)
-        if clamped and share < LEAST_EVEN:
+        if fixed == 0 and clamped > 1 and _evenness(trial)[0] < LEAST_EVEN:
             known[j] = -1
+            clamped -= 1
             break
         logs[:] = trial
-        clamped += 1
+        if clamped == fixed:
+            break
     return clamped
 
 
@@ -108,7 +116,7 @@ def run_chains(model, known, ancestors, extra, work, generator, forests, visits)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def clamp_in_turn(model, known, cells, values, first, forests, ancestors, extra, work, generator):
+def clamp_in_turn(model, known, cells, values, stages, population, forests, extra, work, generator, visits):
     """Estimate log p(values of `cells` | known cells) from one population; give it, and how often chains were run.
 
     Parameters
@@ -117,26 +125,38 @@ def clamp_in_turn(model, known, cells, values, first, forests, ancestors, extra,
         (n,): codes of the known cells, -1 elsewhere; `cells` become known on the way.
     cells, values
         Variables to clamp, in this order, and (n,) the codes to clamp them to.
-    first
+    stages
+        (cells,): how many to clamp at each stage; 0: as many as leave the weights of this population even, then filled in.
+    population
         (any number, n): forests drawn given the known cells.
-    forests, ancestors
-        (chains * sweeps, n) and (chains, n): the population, and where its chains began.
+    forests
+        (chains, sweeps, n): takes the forests that chains visit.
     extra
         Sweeps that chains make besides blocked ones: NO_EXTRA, GIBBS or TREE.
+    visits
+        With records, chains are run also after the last clamp, and recorded there as in `run_chains`.
     """
-    logs = np.empty(max(len(first), len(forests)))
+    logs = np.empty(max(len(population), forests.shape[0] * forests.shape[1]))
     nothing = np.empty((0, len(known), model.most))
+    ancestors = np.empty((forests.shape[0], len(known)), dtype=np.int64)
+    visited = forests.reshape(-1, len(known))
     total, done, runs = 0.0, 0, 0
-    population = first
+    if not len(cells) and len(visits):
+        logs[:] = 0.0
+        _draw_ancestors(logs[: len(population)], 0.0, population, generator, ancestors)
+        run_chains(model, known, ancestors, extra, work, generator, visited, visits)
+        runs = 1
     while done < len(cells):
         weights = logs[: len(population)]
-        done += _clamp_some(model, known, cells[done:], values, population, weights)
+        stages[runs] = _clamp_some(model, known, cells[done:], values, population, stages[runs], weights)
+        done += stages[runs]
         log_mean = _evenness(weights)[1]
         total += log_mean
-        if total == -inf or done == len(cells):
+        last = done == len(cells)
+        if total == -inf or (last and not len(visits)):
             break
         _draw_ancestors(weights, log_mean, population, generator, ancestors)
-        run_chains(model, known, ancestors, extra, work, generator, forests, nothing)
-        population = forests
+        run_chains(model, known, ancestors, extra, work, generator, visited, visits if last else nothing)
+        population = visited
         runs += 1
     return total, runs

@@ -20,7 +20,7 @@ class CheckpointError(ValueError):
 def write_checkpoint(path: Path, fingerprint: str, arrays: Arrays, record: dict[str, Any]) -> None:
     """Write a checkpoint."""
     header = json.dumps({"fingerprint": fingerprint, "record": record})
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}  # numbers stay without dimensions
     with written_whole(path) as temporary:
         temporary.write_bytes(save(whole, metadata={"ldfm-checkpoint": header}))
 

@@ -269,7 +269,8 @@ class LikelihoodFit:
     def _end_stage(self) -> bool:
         """Judge the average weights of the last half of a pull; give whether a weaker pull is worth trying."""
         state = self.state
-        table = self._table(state.sum_of_logs / state.summed)
+        # a last pull cut short by max_iter may not have come to its second half
+        table = self._table(state.sum_of_logs / state.summed if state.summed else state.log_table)
         weights = ArcWeights(table, self.cardinalities)
         draws = state.chains.copy()
         free = np.full(draws.shape, -1, dtype=np.int64)
