@@ -2,7 +2,7 @@
 
 Marginals: chains of one kernel run for some seconds, the first fifth thrown away; the error is the total variation distance from
 the reference, averaged over the unknown cells. Draws a second are independent draws of a value that would leave the same standard
-error. Joints: clamping, with sweeps of each kind between; what counts is the squared error times the seconds it took.
+error. Joints: clamping, with sweeps of each kind between; one round of populations, its error and the seconds it took.
 References are sums over all states where these are few, else long runs of all kernels in turn.
 """
 
@@ -226,15 +226,21 @@ def _measure_joints(problems: list[Problem], wanted: list[float], settings: Sett
     for extra in EXTRAS:
         runs = [_clamp(problem, extra, None, settings.seed + 7 + r) for problem in problems for r in range(_REPEATS)]
         errors = np.array([run["joint"] for run in runs]) - np.repeat(wanted, _REPEATS)
-        seconds = float(np.mean([run["seconds"] for run in runs]))
         found[extra] = {
             "mean_error": float(errors.mean()),
-            "root_mean_square_error": float(np.sqrt((errors**2).mean())),
+            **root_mean_square(errors.reshape(-1, _REPEATS)),
             "standard_error": float(np.mean([run["standard_error"] for run in runs])),
-            "seconds": seconds,
-            "squared_error_times_seconds": float((errors**2).mean() * seconds),
+            "seconds": float(np.mean([run["seconds"] for run in runs])),
         }
     return found
+
+
+def root_mean_square(errors: Floats) -> dict[str, float | None]:
+    """Give the root mean square of errors (queries, repeats), and its standard error by the differences between queries."""
+    squares = (errors**2).mean(axis=1)
+    root = float(np.sqrt(squares.mean()))
+    spread = None if len(squares) < 2 else float(squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * max(root, 1e-300)))
+    return {"root_mean_square_error": root, "its_standard_error": spread}
 
 
 def measure(name: str, learned: str, settings: Settings) -> dict[str, Any]:
