@@ -197,28 +197,32 @@ def _warm_up(problem: Problem) -> None:
 
 
 def _measure_marginals(problems: list[Problem], wanted: list[Floats], settings: Settings) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Run the kernels in turns, query by query, so that what else the machine does hits all alike."""
     n = len(problems[0].known)
-    for kernel in KERNELS:
-        if kernel == "naive" and n > NAIVE_VARIABLES:
-            continue
-        rows: dict[str, Any] = {}
-        for seconds in settings.seconds:
-            runs = [
-                sample_for(problem, kernel, seconds, (settings.seed, 2, place))
-                for place, problem in enumerate(problems)
-            ]
-            pairs = list(zip(runs, wanted, problems, strict=True))
-            errors = [distance(run.records.mean(axis=(0, 1)), want, problem.known) for run, want, problem in pairs]
-            draws = [draws_a_second(run, problem.known) for run, _, problem in pairs]
-            rows[f"{seconds:g}"] = {
-                "error": float(np.mean(errors)),
-                "draws_a_second": float(np.median(known)) if (known := [d for d in draws if d is not None]) else None,
-                "sweeps_a_second": float(np.mean([run.sweeps * CHAINS / run.seconds for run in runs])),
-                "seconds": float(np.mean([run.seconds for run in runs])),
-            }
-        found[kernel] = rows
+    kernels = [kernel for kernel in KERNELS if kernel != "naive" or n <= NAIVE_VARIABLES]
+    found: dict[str, Any] = {kernel: {} for kernel in kernels}
+    for seconds in settings.seconds:
+        runs: dict[str, list[Sampled]] = {kernel: [] for kernel in kernels}
+        for place, problem in enumerate(problems):
+            for kernel in kernels:
+                runs[kernel].append(sample_for(problem, kernel, seconds, (settings.seed, 2, place)))
+        for kernel in kernels:
+            found[kernel][f"{seconds:g}"] = _summary_of(runs[kernel], wanted, problems)
     return found
+
+
+def _summary_of(runs: list[Sampled], wanted: list[Floats], problems: list[Problem]) -> dict[str, float | None]:
+    errors, draws = [], []
+    for run, want, problem in zip(runs, wanted, problems, strict=True):
+        errors.append(distance(run.records.mean(axis=(0, 1)), want, problem.known))
+        draws.append(draws_a_second(run, problem.known))
+    known = [number for number in draws if number is not None]
+    return {
+        "error": float(np.mean(errors)),
+        "draws_a_second": float(np.median(known)) if known else None,
+        "sweeps_a_second": float(np.mean([run.sweeps * CHAINS / run.seconds for run in runs])),
+        "seconds": float(np.mean([run.seconds for run in runs])),
+    }
 
 
 def _measure_joints(problems: list[Problem], wanted: list[float], settings: Settings) -> dict[str, Any]:
