@@ -7,7 +7,17 @@ from typer.testing import CliRunner
 
 from ldfm.bench import samplers
 from ldfm.bench.printed_sampler import printed_sampling
-from ldfm.bench.samplers import KERNELS, Problem, Sampled, Settings, _reference, distance, draws_a_second, sample_for
+from ldfm.bench.samplers import (
+    KERNELS,
+    Problem,
+    Sampled,
+    Settings,
+    _reference,
+    distance,
+    draws_a_second,
+    root_mean_square,
+    sample_for,
+)
 from ldfm.cli.main import app
 from ldfm.draws import fold
 from ldfm.estimator import LDFM
@@ -80,6 +90,14 @@ def test_the_printed_sampler_is_right_without_arcs_between_variables_only():
     off = [error_as_printed(random_weights(cardinalities, seed, decades=2.0)) for seed in range(4)]
     assert min(in_errors for _, in_errors in off) > 10
     assert max(nats for nats, _ in off) > 0.2
+
+
+def test_root_mean_square_has_the_spread_between_queries():
+    errors = np.random.default_rng(0).normal(0, 0.1, (2000, 3))
+    found = root_mean_square(errors)
+    assert abs(found["root_mean_square_error"] - 0.1) < 4 * found["its_standard_error"]
+    # the variance of a mean of three squares of normal numbers is 2/3 of the squared variance
+    np.testing.assert_allclose(found["its_standard_error"], 0.1 * np.sqrt(2 / 3) / 2 / np.sqrt(2000), rtol=0.15)
 
 
 def test_samplers_are_compared_and_stored(tmp_path, monkeypatch):

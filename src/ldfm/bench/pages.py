@@ -80,21 +80,25 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
         body.append([name, *("" if f is None else " / ".join(f"{f[s]['error']:.4f}" for s in seconds) for f in found)])
         speeds.append([name, *("" if f is None else _thousands(f[longest]["draws_a_second"]) for f in found)])
     joints = [
-        [f"{result['network']}, {result['weights']}"]
-        + [
-            f"{joint['mean_error']:+.3f} / {joint['root_mean_square_error']:.3f} / {joint['seconds']:.2f} s"
-            for joint in (result["joints"][extra] for extra in EXTRAS)
-        ]
-        for result in results
+        [f"{r['network']}, {r['weights']}{'' if r['reference'][0]['exact'] else '*'}"]
+        + [_joint_shown(r["joints"][extra]) for extra in EXTRAS]
+        for r in results
     ]
     return [
         f"Error of marginals (total variation, mean over unknown cells) after {' / '.join(seconds)} s a query:",
         *("", *markdown(header, body), ""),
         f"Independent draws a second with the same standard error, thousands (median over values, {longest} s):",
         *("", *markdown(header, speeds), ""),
-        "Joints by clamping, one round: mean error / root mean square error in nats / seconds a query:",
+        "Joints by clamping, one round: mean error / root mean square error, nats / seconds a query (* the reference is a long",
+        "run with an error of its own: compare only what differs by much):",
         *("", *markdown(["network, weights", *(f"{extra} sweeps" for extra in EXTRAS)], joints), ""),
     ]
+
+
+def _joint_shown(joint: dict[str, Any]) -> str:
+    error = joint["its_standard_error"]
+    root = f"{joint['root_mean_square_error']:.3f}" + ("" if error is None else f" ±{error:.3f}")
+    return f"{joint['mean_error']:+.3f} / {root} / {joint['seconds']:.2f} s"
 
 
 def _thousands(number: float | None) -> str:

@@ -2,7 +2,7 @@
 
 Marginals: chains of one kernel run for some seconds, the first fifth thrown away; the error is the total variation distance from
 the reference, averaged over the unknown cells. Draws a second are independent draws of a value that would leave the same standard
-error. Joints: clamping, with sweeps of each kind between; what counts is the squared error times the seconds it took.
+error. Joints: clamping, with sweeps of each kind between; one round of populations, its error and the seconds it took.
 References are sums over all states where these are few, else long runs of all kernels in turn.
 """
 
@@ -197,28 +197,32 @@ def _warm_up(problem: Problem) -> None:
 
 
 def _measure_marginals(problems: list[Problem], wanted: list[Floats], settings: Settings) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Run the kernels in turns, query by query, so that what else the machine does hits all alike."""
     n = len(problems[0].known)
-    for kernel in KERNELS:
-        if kernel == "naive" and n > NAIVE_VARIABLES:
-            continue
-        rows: dict[str, Any] = {}
-        for seconds in settings.seconds:
-            runs = [
-                sample_for(problem, kernel, seconds, (settings.seed, 2, place))
-                for place, problem in enumerate(problems)
-            ]
-            pairs = list(zip(runs, wanted, problems, strict=True))
-            errors = [distance(run.records.mean(axis=(0, 1)), want, problem.known) for run, want, problem in pairs]
-            draws = [draws_a_second(run, problem.known) for run, _, problem in pairs]
-            rows[f"{seconds:g}"] = {
-                "error": float(np.mean(errors)),
-                "draws_a_second": float(np.median(known)) if (known := [d for d in draws if d is not None]) else None,
-                "sweeps_a_second": float(np.mean([run.sweeps * CHAINS / run.seconds for run in runs])),
-                "seconds": float(np.mean([run.seconds for run in runs])),
-            }
-        found[kernel] = rows
+    kernels = [kernel for kernel in KERNELS if kernel != "naive" or n <= NAIVE_VARIABLES]
+    found: dict[str, Any] = {kernel: {} for kernel in kernels}
+    for seconds in settings.seconds:
+        runs: dict[str, list[Sampled]] = {kernel: [] for kernel in kernels}
+        for place, problem in enumerate(problems):
+            for kernel in kernels:
+                runs[kernel].append(sample_for(problem, kernel, seconds, (settings.seed, 2, place)))
+        for kernel in kernels:
+            found[kernel][f"{seconds:g}"] = _summary_of(runs[kernel], wanted, problems)
     return found
+
+
+def _summary_of(runs: list[Sampled], wanted: list[Floats], problems: list[Problem]) -> dict[str, float | None]:
+    errors, draws = [], []
+    for run, want, problem in zip(runs, wanted, problems, strict=True):
+        errors.append(distance(run.records.mean(axis=(0, 1)), want, problem.known))
+        draws.append(draws_a_second(run, problem.known))
+    known = [number for number in draws if number is not None]
+    return {
+        "error": float(np.mean(errors)),
+        "draws_a_second": float(np.median(known)) if known else None,
+        "sweeps_a_second": float(np.mean([run.sweeps * CHAINS / run.seconds for run in runs])),
+        "seconds": float(np.mean([run.seconds for run in runs])),
+    }
 
 
 def _measure_joints(problems: list[Problem], wanted: list[float], settings: Settings) -> dict[str, Any]:
@@ -226,15 +230,21 @@ def _measure_joints(problems: list[Problem], wanted: list[float], settings: Sett
     for extra in EXTRAS:
         runs = [_clamp(problem, extra, None, settings.seed + 7 + r) for problem in problems for r in range(_REPEATS)]
         errors = np.array([run["joint"] for run in runs]) - np.repeat(wanted, _REPEATS)
-        seconds = float(np.mean([run["seconds"] for run in runs]))
         found[extra] = {
             "mean_error": float(errors.mean()),
-            "root_mean_square_error": float(np.sqrt((errors**2).mean())),
+            **root_mean_square(errors.reshape(-1, _REPEATS)),
             "standard_error": float(np.mean([run["standard_error"] for run in runs])),
-            "seconds": seconds,
-            "squared_error_times_seconds": float((errors**2).mean() * seconds),
+            "seconds": float(np.mean([run["seconds"] for run in runs])),
         }
     return found
+
+
+def root_mean_square(errors: Floats) -> dict[str, float | None]:
+    """Give the root mean square of errors (queries, repeats), and its standard error by the differences between queries."""
+    squares = (errors**2).mean(axis=1)
+    root = float(np.sqrt(squares.mean()))
+    spread = None if len(squares) < 2 else float(squares.std(ddof=1) / np.sqrt(len(squares)) / (2 * max(root, 1e-300)))
+    return {"root_mean_square_error": root, "its_standard_error": spread}
 
 
 def measure(name: str, learned: str, settings: Settings) -> dict[str, Any]:
