@@ -144,7 +144,9 @@ def test_weights_of_rows_are_repetitions():
     weights = [2, 0, 1, 1, 0, 3]
     repeated = {name: np.repeat(cells, weights) for name, cells in WEATHER.items()}
     weighted = LDFM(objective="generation", max_iter=5).fit(WEATHER, sample_weight=weights)
-    np.testing.assert_allclose(weighted.weights_.table, LDFM(objective="generation", max_iter=5).fit(repeated).weights_.table, rtol=1e-12)
+    np.testing.assert_allclose(
+        weighted.weights_.table, LDFM(objective="generation", max_iter=5).fit(repeated).weights_.table, rtol=1e-12
+    )
 
 
 # --- tables that cannot be learned -----------------------------------------------------------------------------------

@@ -59,7 +59,9 @@ def test_frames_from_files(asia, tmp_path):
     expected = LDFM(objective="generation", max_iter=5).fit(frame).weights_.table
     for name in ("asia.csv", "asia.parquet"):
         assert np.array_equal(LDFM(objective="generation", max_iter=5).fit(tmp_path / name).weights_.table, expected)
-        assert np.array_equal(LDFM(objective="generation", max_iter=5).fit(str(tmp_path / name)).weights_.table, expected)
+        assert np.array_equal(
+            LDFM(objective="generation", max_iter=5).fit(str(tmp_path / name)).weights_.table, expected
+        )
 
 
 @settings(max_examples=30, deadline=None)
@@ -196,7 +198,9 @@ def test_is_a_scikit_learn_estimator(asia):
     assert copy.get_params() == model.get_params()
     with pytest.raises(NotFittedError):
         model.score_samples(asia)
-    search = GridSearchCV(LDFM(objective="generation", max_iter=4), {"prior": [None, Dirichlet(2.0)]}, cv=2).fit(pd.DataFrame(asia))
+    search = GridSearchCV(LDFM(objective="generation", max_iter=4), {"prior": [None, Dirichlet(2.0)]}, cv=2).fit(
+        pd.DataFrame(asia)
+    )
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 

@@ -56,7 +56,9 @@ def test_odd_values_come_back(tmp_path: Path, stops: bool) -> None:
 )
 def test_settings_and_history_come_back(tmp_path: Path, prior: Any) -> None:
     rows = np.random.default_rng(0).choice(["a", "b", "c"], (60, 3)).astype(object)
-    model = LDFM("ldfm", "generation", prior=prior, max_iter=7, tol=0, validation_fraction=0.25, random_state=3).fit(rows)
+    model = LDFM("ldfm", "generation", prior=prior, max_iter=7, tol=0, validation_fraction=0.25, random_state=3).fit(
+        rows
+    )
     model.save(str(tmp_path / "m"))
     back = load(str(tmp_path / "m"))
     assert back.get_params() == model.get_params()

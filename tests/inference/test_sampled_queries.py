@@ -123,7 +123,9 @@ def test_marginals_of_nothing_known_and_of_nothing_missing(method):
 def test_one_variable(method):
     model = LDFM.from_weights([1.0, 3.0], np.zeros((2, 2)), values={"a": ["x", "y"]}).set_params(random_state=0)
     assert model.query_log_likelihood({"a": ["x"]}, ["a"], [], method=method).joint[0] == pytest.approx(np.log(0.25))
-    np.testing.assert_allclose(model.marginals({"a": [None]}, method=method).probabilities["a"], [[0.25, 0.75]], atol=1e-5)
+    np.testing.assert_allclose(
+        model.marginals({"a": [None]}, method=method).probabilities["a"], [[0.25, 0.75]], atol=1e-5
+    )
     assert model.most_probable({"a": [None]}, method=method)["a"][0] == "y"
     assert model.score_samples({"a": ["y", None]}).tolist() == pytest.approx([np.log(0.75), 0.0], abs=1e-12)
 

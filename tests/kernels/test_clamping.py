@@ -121,7 +121,9 @@ def test_the_sum_on_every_forest_equals_enumeration(clamped, scale):
     cardinalities = (2, 3, 2, 4)
     weights = random_weights(cardinalities, 0, decades=3, normalise=False)
     model = fold(ArcWeights(weights.table * scale, cardinalities))
-    rows = np.stack([row for row in np.ndindex(cardinalities) if all(c in (-1, v) for c, v in zip(clamped, row, strict=True))])
+    rows = np.stack(
+        [row for row in np.ndindex(cardinalities) if all(c in (-1, v) for c, v in zip(clamped, row, strict=True))]
+    )
     values = weights.offsets[:-1] + rows
     below, messages, order = np.zeros((4, 4)), np.zeros((4, 4)), np.empty(4, dtype=np.int64)
     for forest in all_forests(4):
