@@ -137,14 +137,19 @@ def sample_query(
         meter.sweeps = 2 * spent - 1  # after another round
         if met or meter.is_used_up():
             break
-    records = np.stack([group.marginals for group in groups])[:, :, np.argsort(question.asked)]
-    marginal, marginal_se = _sum_of_logs(records.mean(axis=1), shares)
+    marginal, marginal_se, draws, worst = _marginals(groups, shares)
+    return SampledQuery(joint, joint_se, marginal, marginal_se, draws, worst, spent, bool(met))
+
+
+def _marginals(groups: list[_Group], shares: Floats) -> tuple[float, float, float, float]:
+    """Give the sum over query cells of log p(cell | evidence), its standard error, fewest effective draws and largest R-hat."""
+    records = np.stack([group.marginals for group in groups])
     worst, draws = 1.0, float(records.shape[0] * records.shape[1])
     moving = records.std(axis=(0, 1)) > 1e-9
     if moving.any():
         draws, worst = float(effective_draws(records)[moving].min()), float(r_hat(records)[moving].max())
-    draws *= effective / len(groups)
-    return SampledQuery(joint, joint_se, marginal, marginal_se, draws, worst, spent, bool(met))
+    effective = 1.0 / float(shares @ shares)
+    return *_sum_of_logs(records.mean(axis=1), shares), draws * effective / len(groups), worst
 
 
 def _first(
