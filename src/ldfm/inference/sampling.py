@@ -19,7 +19,7 @@ TARGET = 0.01  # standard error of a probability
 FEWEST_DRAWS = 100.0  # effective draws below which a standard error is not believed
 LARGEST_R_HAT = 1.05
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
-KERNEL_OF: dict[str, Kernel] = {"auto": "tree", "blocked": "blocked", "tree": "tree", "gibbs": "gibbs"}
+KERNEL_OF: dict[str, Kernel] = {"auto": "gibbs", "blocked": "blocked", "tree": "tree", "gibbs": "gibbs"}
 
 
 class SampledMarginals(NamedTuple):
