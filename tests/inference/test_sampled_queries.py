@@ -30,7 +30,8 @@ def test_errors_of_queries_are_honest(name, objective):
         for what in deviations:
             error = getattr(found, what) - getattr(exact, what)
             assert np.isfinite(error).all()
-            errors[what].append(error)
+            if method != "blocked":  # which alone gets stuck, and says so by its standard error
+                errors[what].append(error)
             deviations[what].append(np.abs(error) / getattr(found, f"{what}_se"))
     for what, found in deviations.items():
         # 42 numbers: a share of 0.9 within 2 standard errors falls below 0.76 once in 200 times
