@@ -55,7 +55,7 @@ def test_the_exact_gradient_equals_finite_differences():
 @pytest.mark.parametrize("name", ["asia", "sachs"])
 def test_the_stochastic_gradient_is_the_exact_one_within_its_error(name, monkeypatch):
     monkeypatch.setattr(likelihood, "MAX_ENUMERATED", 1)
-    fit = fit_of(name, rows=2000, settings=replace(SETTINGS, batch=128, chains=256))
+    fit = fit_of(name, rows=2000, settings=replace(SETTINGS, batch=256))
     fit._find_chains()
     weights = ArcWeights(fit._table(fit.state.log_table), fit.cardinalities)
     codes, shares = everything(weights)
