@@ -15,8 +15,8 @@ from ldfm.learning.em import EMSettings, fit_generation
 from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
 from ldfm.learning.priors import ModifiedDirichlet, Prior
-from ldfm.tables import MergedRows
-from ldfm.types import Codes, Integers
+from ldfm.tables import MISSING, MergedRows, merge_rows
+from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 Objective = Literal["generation", "likelihood"]
@@ -64,6 +64,28 @@ class Fitted(NamedTuple):
     draws: Codes
 
 
+def hold_out(
+    codes: Codes, row_weights: Floats, fraction: float | None, objective: Objective, seed: int
+) -> tuple[MergedRows, MergedRows | None]:
+    """Give rows to learn from, and complete ones held out to stop by.
+
+    `fraction` is a share of all rows; None: none for EM, for the likelihood a tenth of the complete rows, up to 1,000.
+    """
+    rows = len(codes)
+    complete = np.flatnonzero((codes != MISSING).all(axis=1) & (row_weights > 0))
+    if fraction is None:
+        held = min(len(complete) // 10, 1000) if objective == "likelihood" and len(complete) >= 100 else 0
+    else:
+        held = max(1, round(rows * fraction))
+        if held >= rows:
+            raise ValueError(f"validation_fraction {fraction} of {rows} rows leaves none to learn from")
+    if held == 0 or len(complete) == 0:
+        return merge_rows(codes, row_weights), None
+    rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
+    train = np.setdiff1d(np.arange(rows), rest)
+    return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
+
+
 def learn(
     rows: MergedRows,
     start: ArcWeights | None,
@@ -102,7 +124,7 @@ def _learn_generation(
     )
     path, history = settings.checkpoint, None
     # a fit that stops by held-out rows, or draws missing cells, has more state than its weights: it starts anew
-    resumable = path is not None and validation is None and not (rows.codes == -1).any()
+    resumable = path is not None and validation is None and not (rows.codes == MISSING).any()
     fingerprint = _fingerprint(rows, start, settings) if resumable else ""
     if path is not None and resumable:
         found = read_checkpoint(path, fingerprint)
