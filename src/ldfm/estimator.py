@@ -75,13 +75,15 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction
-        Share of the rows held out to stop by. None: none for EM; for the likelihood a tenth, up to 1,000 complete rows.
+        Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
+        complete rows, up to 1,000.
     kinds
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
-        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights.
+        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights. The
+        checkpoint of another fit is refused, but replaced by `partial_fit` and `warm_start`, which go on from earlier weights.
     n_jobs
         Threads; None: all cores. Results do not depend on it.
     random_state
