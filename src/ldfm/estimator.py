@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -11,8 +10,8 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
+from ldfm.checks import check_count, seed_sequence
 from ldfm.draws import anneal
-from ldfm.files import check_target
 from ldfm.inference import (
     Budget,
     Estimate,
@@ -30,13 +29,12 @@ from ldfm.inference import (
     most_probable,
 )
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, learn
-from ldfm.learning.settings import settings_from_json, settings_to_json
+from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hold_out, learn
+from ldfm.learning.settings import check_settings, settings_from_json, settings_to_json
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
     MISSING,
     Columns,
-    MergedRows,
     Schema,
     Table,
     TableError,
@@ -47,7 +45,9 @@ from ldfm.tables import (
     merge_rows,
     new_frame,
     read_source,
+    refuse_missing,
     roles_of_cells,
+    weights_of_rows,
 )
 from ldfm.types import Codes, Floats, Integers
 from ldfm.version import __version__
@@ -75,13 +75,15 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction
-        Share of the rows held out to stop by. None: none for EM; for the likelihood a tenth, up to 1,000 complete rows.
+        Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
+        complete rows, up to 1,000.
     kinds
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
-        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights.
+        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights. The
+        checkpoint of another fit is refused, but replaced by `partial_fit` and `warm_start`, which go on from earlier weights.
     n_jobs
         Threads; None: all cores. Results do not depend on it.
     random_state
@@ -163,7 +165,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight
             (rows,): a row of weight 2 counts as two rows.
         """
-        self._check_settings()
+        check_settings(self.get_params(deep=False))
         table = learn_table(read_source(X), self.kinds)
         return self._learn(table, sample_weight, warm=self.warm_start)
 
@@ -181,13 +183,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
-        self._check_settings()
+        check_settings(self.get_params(deep=False))
         return self._learn(encode(read_source(X), self.schema_), sample_weight, warm=True)
 
     def _learn(self, table: Table, sample_weight: Any, *, warm: bool) -> Self:
-        row_weights = _row_weights(sample_weight, len(table.codes))
-        seed = int(np.random.SeedSequence(_entropy(self.random_state)).generate_state(1)[0])
-        train, held_out = self._split(table.codes, row_weights, seed)
+        row_weights = weights_of_rows(sample_weight, len(table.codes))
+        seed = self._seed()
+        train, held_out = hold_out(table.codes, row_weights, self.validation_fraction, self.objective, seed)
         settings = FitSettings(
             self.objective,
             self.prior,
@@ -204,51 +206,6 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
         self._backend = table.source.frame.implementation if table.source.frame is not None else None
         return self
-
-    def _check_settings(self) -> None:
-        if self.variant not in ("ldfm", "ldfm-s"):
-            raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {self.variant!r}")
-        if self.objective not in ("generation", "likelihood"):
-            raise ValueError(f"objective must be 'generation' or 'likelihood', not {self.objective!r}")
-        if self.objective == "likelihood" and self.variant != "ldfm-s":
-            raise ValueError("objective 'likelihood' learns an LDFM-S; set variant='ldfm-s', or objective='generation'")
-        if self.prior is not None and (isinstance(self.prior, type) or not isinstance(self.prior, Prior)):
-            raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {self.prior!r}")
-        least = 1 if self.objective == "likelihood" else 0
-        if self.max_iter is not None and not (_is_whole(self.max_iter) and self.max_iter >= least):
-            raise ValueError(f"max_iter must be None or a whole number, {least} or more, not {self.max_iter!r}")
-        if not (_is_real(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol must be a number, 0 or more, not {self.tol!r}")
-        fraction = self.validation_fraction
-        if fraction is not None and not (_is_real(fraction) and 0 < fraction < 1):
-            raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
-        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
-        if self.checkpoint is not None:
-            check_target(Path(self.checkpoint))
-        if not _is_real(self.verbose):
-            raise ValueError(f"verbose must be a number, not {self.verbose!r}")
-        seed = self.random_state
-        if not (seed is None or isinstance(seed, np.random.Generator) or _is_whole(seed)):
-            raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
-
-    def _split(self, codes: Codes, row_weights: Floats, seed: int) -> tuple[MergedRows, MergedRows | None]:
-        """Hold out complete rows to stop by."""
-        rows = len(codes)
-        complete = np.flatnonzero((codes != MISSING).all(axis=1) & (row_weights > 0))
-        if self.validation_fraction is None:
-            held = min(len(complete) // 10, 1000) if self.objective == "likelihood" and len(complete) >= 100 else 0
-        else:
-            held = max(1, round(rows * self.validation_fraction))
-            if held >= rows:
-                raise ValueError(
-                    f"validation_fraction {self.validation_fraction} of {rows} rows leaves none to learn from"
-                )
-        if held == 0 or len(complete) == 0:
-            return merge_rows(codes, row_weights), None
-        rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
-        train = np.setdiff1d(np.arange(rows), rest)
-        return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
     def _adopt(
         self, schema: Schema, weights: ArcWeights, history: History, draws: Codes | None, *, named: bool = True
@@ -457,8 +414,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         -------
         A frame of the library the model was fitted with in this process, else a mapping of column names to arrays.
         """
-        if not _is_whole(n) or n < 1:
-            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
+        check_count("n", n)
         self._fitted_weights()
         given = dict(evidence or {})
         for name in given:
@@ -489,8 +445,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def sample_forests(self, X: Any, n: int = 1) -> Integers:
         """Give (rows, n, variables): n forests of each row, drawn independently from the posterior; parents as `best_forest`."""
-        if not _is_whole(n) or n < 1:
-            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
+        check_count("n", n)
         table = self._complete(X, "sample_forests")
         return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, self._spawn(), self.n_jobs))
 
@@ -624,7 +579,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return int(self._spawn().generate_state(1)[0])
 
     def _spawn(self) -> np.random.SeedSequence:
-        return np.random.SeedSequence(_entropy(self.random_state))
+        return seed_sequence(self.random_state)
 
     def _starts(self) -> Starts:
         """Give draws of the model to start chains from, made now if the model came without."""
@@ -638,7 +593,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _complete(self, X: Any, what: str) -> Table:
         table = self._encoded(X)
-        _refuse_missing(table, what)
+        refuse_missing(table, what)
         return table
 
 
@@ -653,43 +608,6 @@ def load(path: str | Path) -> LDFM:
     return model
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral)
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_integer(value) and int(value) >= 0
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real)
-
-
-def _row_weights(sample_weight: Any, rows: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ValueError(f"sample_weight must be ({rows},), one number a row, not {weights.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise ValueError(f"sample_weight row {bad[0]} is {weights[bad[0]]}; weights must be finite and not negative")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if total <= 0:
-        raise ValueError("sample_weight is 0 for every row")
-    if not 1e-290 < total < 1e290:
-        raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
-    return weights
-
-
-def _refuse_missing(table: Table, what: str) -> None:
-    places = np.argwhere(table.codes == MISSING)
-    if places.size:
-        row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
-
-
 def _refuse_no_forest(parents: Integers) -> Integers:
     rows = np.flatnonzero((parents == NO_FOREST).any(axis=tuple(range(1, parents.ndim))))
     if rows.size:
@@ -701,9 +619,3 @@ def _check_method(method: str) -> None:
     known = get_args(Method)
     if method not in known:
         raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}")
-
-
-def _entropy(random_state: int | np.random.Generator | None) -> int | None:
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
-    return random_state

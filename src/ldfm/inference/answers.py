@@ -75,6 +75,14 @@ class Diagnostics:
             np.ones(rows, dtype=np.bool_),
         )
 
+    def note(self, place: int, effective: float, r_hat: float, sweeps: int, *, met: bool) -> None:
+        """Write down how the answer of a row came from chains."""
+        self.exact[place] = False
+        self.effective_draws[place] = effective
+        self.r_hat[place] = r_hat
+        self.sweeps[place] = sweeps
+        self.met[place] = met
+
     def of_rows(self, places: Integers) -> "Diagnostics":
         """Give the diagnostics of rows that are copies of these, at `places`."""
         return Diagnostics(

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import xlogy
@@ -13,7 +14,7 @@ from ldfm.learning.history import History, Step
 from ldfm.learning.priors import NoPrior, Prior
 from ldfm.progress import progress
 from ldfm.tables import MergedRows
-from ldfm.types import Booleans, Floats
+from ldfm.types import Booleans, Codes, Floats
 from ldfm.weights import ArcWeights
 
 _SWEEPS = 2  # of the chains of missing cells before each iteration
@@ -40,6 +41,25 @@ class EMSettings:
     patience: int = 5
     n_jobs: int | None = None
     verbose: int = 0
+
+
+class EMState(NamedTuple):
+    """All that EM needs to go on from an iteration.
+
+    Attributes
+    ----------
+    weights, best
+        The weights of the iteration, and those that held-out rows liked best up to it.
+    codes
+        Rows as the iteration has them, missing cells holding draws.
+    history
+        The record, with the iteration as its last step.
+    """
+
+    weights: ArcWeights
+    best: ArcWeights
+    codes: Codes
+    history: History
 
 
 def value_counts(rows: MergedRows | CompletedRows, weights: ArcWeights) -> Floats:
@@ -78,8 +98,8 @@ def fit_generation(
     prior: Prior | None = None,
     settings: EMSettings | None = None,
     validation: MergedRows | None = None,
-    observe: Callable[[ArcWeights, History], None] | None = None,
-    history: History | None = None,
+    observe: Callable[[EMState], None] | None = None,
+    resumed: EMState | None = None,
     seed: int = 0,
 ) -> tuple[ArcWeights, History]:
     """Fit weights to rows by EM. The objective never falls where all rows are complete.
@@ -95,9 +115,9 @@ def fit_generation(
     prior
         None for maximum likelihood.
     observe
-        Called with the weights and the record of every iteration.
-    history
-        The record of a fit that stopped at `start`, to go on from there; without validation rows only.
+        Called with the state of every iteration.
+    resumed
+        A state that the same fit was observed in, to go on from there.
     seed
         Of the draws of missing cells.
 
@@ -110,31 +130,33 @@ def fit_generation(
     settings = settings or EMSettings()
     total = rows.weights.sum()
     completed = CompletedRows(rows, start.cardinalities, (seed, 1))
-    stop_counts = value_counts(completed, start)
-    reason = f"reached max_iter={settings.max_iter}"
-    history = History(reason=reason) if history is None else History(history.steps[:-1], reason=reason)
-    weights, best, best_score = start, start, -np.inf
+    history = History(reason=f"reached max_iter={settings.max_iter}")
+    weights = best = start
+    if resumed:
+        weights, best, completed.codes = resumed.weights, resumed.best, resumed.codes
+        history.steps = resumed.history.steps[:-1]  # the iteration is done again
+    else:
+        completed.redraw(weights, 0, _SWEEPS, settings.n_jobs)
     began = perf_counter() - (history.steps[-1].seconds if history.steps else 0.0)
     with progress("EM", settings.max_iter, settings.verbose) as advance:
         for iteration in range(len(history), settings.max_iter + 1):
-            if len(completed.open_rows):
-                completed.redraw(weights, iteration, _SWEEPS, settings.n_jobs)
-                stop_counts = value_counts(completed, start)
+            stop_counts = value_counts(completed, start)
             counts = expected_counts(weights, completed.codes, completed.weights, settings.n_jobs)
             objective = counts.log_sum
             if weights.stop is not None:
                 objective += float(xlogy(stop_counts, weights.stop).sum())
             objective = (objective + prior.log_density(_as_rows(weights), _outcomes(weights))) / total
             score = None if validation is None else _validation_score(weights, validation, settings.n_jobs)
+            if score is not None and score > max(history.validation, default=-np.inf):
+                best = weights
             history.steps.append(Step(iteration, float(objective), score, perf_counter() - began))
             if observe:
-                observe(weights, history)
-            if score is not None and score > best_score:
-                best, best_score = weights, score
+                observe(EMState(weights, best, completed.codes, history))
             if _has_stopped(history, settings, noisy=len(completed.open_rows) > 0):
                 break
             if iteration < settings.max_iter:
                 weights = maximise(weights, counts.arcs, stop_counts, prior)
+                completed.redraw(weights, iteration + 1, _SWEEPS, settings.n_jobs)
                 advance(f"{objective:.5f} nats a row")
     return (weights if validation is None else best), history
 
@@ -149,7 +171,7 @@ def _validation_score(weights: ArcWeights, rows: MergedRows, n_jobs: int | None)
 def _has_stopped(history: History, settings: EMSettings, *, noisy: bool) -> bool:
     """Say whether the fit is done, and note why; an objective with draws in it goes up and down and does not tell."""
     objective, scores = history.objective, history.validation
-    if not noisy and len(objective) > 1 and objective[-1] - objective[-2] < settings.tol and objective[-2] > -np.inf:
+    if not noisy and len(objective) > 1 and -np.inf < objective[-2] and objective[-1] - objective[-2] < settings.tol:
         history.converged, history.reason = True, f"objective rose by less than tol={settings.tol:g}"
     elif len(scores) - 1 - _last_best(scores) >= settings.patience:
         history.converged, history.reason = True, f"no better validation score in {settings.patience} iterations"

@@ -57,6 +57,14 @@ def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table
     return encode(source, schema)
 
 
+def refuse_missing(table: Table, what: str) -> None:
+    """Refuse a table with missing cells, for what needs complete rows."""
+    places = np.argwhere(table.codes == MISSING)
+    if places.size:
+        row, column = places[0]
+        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
+
+
 def encode(source: Source, schema: Schema) -> Table:
     """Encode a table by a schema; columns are found by name, in any order (arrays: by place)."""
     if source.named:
