@@ -93,7 +93,6 @@ class Starts:
         codes[:, given] = known[given]
         return codes
 
-
     def agreeing(self, known: Codes, least: int) -> Codes:
         """Give a part of the known cells, -1 elsewhere, as large as can be for at least so many draws to have it.
 

@@ -82,7 +82,7 @@ def plot_contrast(
     names
         Variables.
     values
-        Their values in either row.
+        Their values in either row, None where the label is to be the name alone.
     marginals
         (n + 1, n) arc marginals of either row, root first.
     contexts
@@ -117,6 +117,8 @@ def plot_contrast(
 
 
 def _label(name: str, value: Any, other: Any = None) -> str:
+    if value is None:
+        return shortened(name, 28)
     text = (
         shortened(value, 20) if other is None or other == value else f"{shortened(value, 14)} | {shortened(other, 14)}"
     )
