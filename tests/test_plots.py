@@ -165,7 +165,8 @@ def test_a_contrast_of_two_rows_draws_what_differs():
     same = (np.abs(change) < 0.02) & (np.minimum(first[1:], second[1:]) >= 0.02)
     assert len(colours) == (np.abs(change) >= 0.02).sum() + same.sum()
     texts = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert texts[:2] == ["more probable where x1 = v2, x2 = v0", "more probable where x1 = v0"]
+    most = f"this wide: {np.abs(change).max():.2f} more probable where"
+    assert texts[:2] == [f"{most} x1 = v2, x2 = v0", f"{most} x1 = v0"]
     with pytest.raises(ValueError, match="plot_contrast draws one row, the table has 2"):
         model.plot_contrast(row, {name: cells * 2 for name, cells in row.items()})
 

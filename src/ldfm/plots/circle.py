@@ -19,7 +19,7 @@ _GAP = 10  # points between a variable and its label
 
 def axes_for(labels: Sequence[str]) -> "Axes":
     """Make axes on which variables with these labels have room."""
-    side = min(14.0, max(5.0 + 0.17 * len(labels), 2.2 + 2 * max(map(len, labels)) * LETTER))
+    side = min(14.0, max(5.0 + 0.17 * len(labels), 3.4 + 2 * max(map(len, labels)) * LETTER))
     return new_axes((side, side + _TITLE_AND_LEGEND))
 
 

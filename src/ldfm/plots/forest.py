@@ -72,7 +72,7 @@ def plot_contrast(
     ax: "Axes | None" = None,
     threshold: float = 0.1,
 ) -> "Axes":
-    """Draw how dependencies change from one row to another: arcs as thick as their probability differs.
+    """Draw how dependencies change from one row to another: arcs as thick as their probability differs, the most in full.
 
     Arcs of one colour are more probable in the first row, those of the other in the second; grey ones are about as probable in
     both. Variables are coloured by where they are more probably a root. Labels of variables whose values differ are bold.
@@ -100,15 +100,16 @@ def plot_contrast(
     change = second - first
     same = np.where(np.abs(change) < threshold, np.minimum(first, second), 0.0)
     draw_arcs(ax, places, same[1:], max(threshold, 1e-9), _SAME)
+    most = max(float(np.abs(change[1:]).max()), 1e-9)  # drawn in full
     for sign, colour in ((-1.0, ARC), (1.0, OTHER)):
-        draw_arcs(ax, places, sign * change[1:], max(threshold, 1e-9), colour)
+        draw_arcs(ax, places, sign * change[1:] / most, max(threshold, 1e-9) / most, colour)
     colours = [blend(PLAIN, OTHER if gain > 0 else ARC, min(1.0, abs(gain))) for gain in change[0]]
     differ = {place for place, pair in enumerate(zip(*values, strict=True)) if pair[0] != pair[1]}
     draw_variables(ax, places, colours, labels, differ)
     here, there = contexts or _contexts(names, values, differ)
     handles = [
-        _line(ARC, 1.0, f"more probable where {here}"),
-        _line(OTHER, 1.0, f"more probable where {there}"),
+        _line(ARC, 1.0, f"this wide: {most:.2f} more probable where {here}"),
+        _line(OTHER, 1.0, f"this wide: {most:.2f} more probable where {there}"),
         _line(_SAME, 0.6, "about as probable in both"),
     ]
     title = "How dependencies change\nwidth: difference of probabilities; dots: of being a root"
