@@ -110,7 +110,7 @@ def sample_query(
     stages = np.zeros(len(given), dtype=np.int64), np.zeros(len(cells), dtype=np.int64)
     question = _Question(
         model,
-        known,
+        known.astype(np.int64),
         evidence.astype(np.int64),
         values.astype(np.int64),
         given,
