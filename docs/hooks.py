@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import typer
-from mkdocs.structure.files import File
+from mkdocs.structure.files import File, InclusionLevel
 
 from ldfm.cli.main import app
 
@@ -13,9 +13,10 @@ _STORED = "benchmarks/"
 
 def on_files(files, config):
     files.append(File.generated(config, "reference/commands.md", content=commands_page()))
-    for picture in sorted(_ROOT.glob(f"{_STORED}*/*.png")):
-        place = str(picture.relative_to(_ROOT))
-        files.append(File.generated(config, place, abs_src_path=str(picture)))
+    for stored in sorted(_ROOT.glob(f"{_STORED}*/*")):
+        if stored.suffix in (".png", ".md", ".csv"):
+            place = str(stored.relative_to(_ROOT))
+            files.append(File.generated(config, place, abs_src_path=str(stored), inclusion=InclusionLevel.NOT_IN_NAV))
     return files
 
 

@@ -149,6 +149,10 @@ def test_pictures_on_given_axes():
     row = {"x0": ["v1"], "x1": [None], "x2": [None]}
     assert model.plot_forest(row, ax=first) is first
     assert model.plot_marginals(row, ax=second) is second
+    first, second = Figure().subplots(1, 2)
+    assert model.plot_contrast(row, {"x0": ["v0"], "x1": [None], "x2": [None]}, ax=first) is first
+    assert model.plot_overview(row, ax=second) is second
+    first.figure.canvas.draw()
 
 
 def test_a_contrast_of_two_rows_draws_what_differs():
