@@ -97,11 +97,12 @@ def tables(
         "benchmarks/tables"
     ),
     page: Annotated[Path | None, typer.Option(help="Page to put the main tables in, between its markers.")] = None,
+    readme: Annotated[Path | None, typer.Option(help="Page to put the headline in, between its markers.")] = None,
 ) -> None:
     """Render tables and plots from stored results alone."""
     from ldfm.bench.pages import render_all
 
-    for path in render_all(results, output, page):
+    for path in render_all(results, output, page, readme):
         print(path)
 
 

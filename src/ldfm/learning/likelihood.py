@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from ldfm.draws import anneal, fold, move
 from ldfm.forests import expected_counts, log_sums
-from ldfm.inference import Budget, ExactTables, Starts, find_queries
+from ldfm.inference import Budget, ExactTables, Starts, find_queries, log_conditionals
 from ldfm.inference.exact import MAX_STATES
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
@@ -320,14 +320,9 @@ class LikelihoodFit:
 
 def conditional_logs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
     """Give for each complete row the sum over its cells of log p(cell | all other cells of the row); needs no partition."""
-    rows = len(codes)
-    found = np.zeros(rows)
-    for i, k in enumerate(weights.cardinalities):
-        if k > 1:
-            variants = np.repeat(codes, k, axis=0)
-            variants[:, i] = np.tile(np.arange(k), rows)
-            logs = log_sums(weights, variants, n_jobs).reshape(rows, k)
-            found += logs[np.arange(rows), codes[:, i]] - logsumexp(logs, axis=1)
+    found = np.zeros(len(codes))
+    for i, logs in enumerate(log_conditionals(weights, codes, n_jobs)):
+        found += logs[np.arange(len(codes)), codes[:, i]]
     return found
 
 
