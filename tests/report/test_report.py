@@ -79,6 +79,10 @@ def test_the_change_that_was_put_in_is_found_first():
     copied = strongest[1, 2]
     assert (copied.context, copied.high, copied.low, copied.high_share) == (0, 0, 1, 1.0)
     assert copied.low_share < 0.05
+    assert {c.context for c in found} <= {0, 1, 2}
+    of_others = find_changes(codes, model.arc_marginals(table), (2, 2, 2), outside=True)
+    assert of_others[0] == copied
+    assert all(change.context not in (change.parent, change.child) for change in of_others)
     constant = np.repeat(model.arc_marginals(table)[:1], 100, axis=0)
     assert find_changes(codes, constant, (2, 2, 2)) == []
 

@@ -39,7 +39,9 @@ class Change(NamedTuple):
         return self.high_share - self.low_share
 
 
-def find_changes(codes: Codes, marginals: Floats, cardinalities: tuple[int, ...]) -> list[Change]:
+def find_changes(
+    codes: Codes, marginals: Floats, cardinalities: tuple[int, ...], *, outside: bool = False
+) -> list[Change]:
     """Give for each arc the variable whose values change it most, if one surely does; greatest changes first.
 
     Parameters
@@ -50,6 +52,8 @@ def find_changes(codes: Codes, marginals: Floats, cardinalities: tuple[int, ...]
         (rows, n + 1, n): their arc marginals.
     cardinalities
         Number of values of each variable.
+    outside
+        Only variables that are neither parent nor child of the arc.
     """
     best: dict[tuple[int, int], Change] = {}
     for context, count in enumerate(cardinalities):
@@ -63,6 +67,8 @@ def find_changes(codes: Codes, marginals: Floats, cardinalities: tuple[int, ...]
         size = means.max(axis=0) - means.min(axis=0)
         noise = np.sqrt(_pick(variances, low) + _pick(variances, high))
         for parent, child in np.argwhere((size > _SURE * noise) & (size > 0.01)).tolist():
+            if outside and context in (parent - 1, child):
+                continue
             found = Change(
                 parent - 1,
                 child,

@@ -137,10 +137,26 @@ def _dependencies(subject: Subject) -> str:
 
 
 def _changes(subject: Subject) -> str:
-    found = find_changes(subject.filled, subject.marginals, subject.model.schema_.cardinalities)
+    sizes = subject.model.schema_.cardinalities
+    found = find_changes(subject.filled, subject.marginals, sizes)
     title = "How dependencies change with the values"
     if not found:
         return section(title, paragraph("No arc surely changes with the value of any variable in these rows."))
+    text = (
+        "For each arc the variable whose values change its mean probability most, if by more than four standard errors and a "
+        "hundredth. The picture shows all arcs that the first of them changes."
+    )
+    parts = [paragraph(text), _change_table(subject, found), _contrast(subject, found[0])]
+    others = find_changes(subject.filled, subject.marginals, sizes, outside=True)
+    if others:
+        parts += [
+            paragraph("The same, by variables that are neither parent nor child:"),
+            _change_table(subject, others),
+        ]
+    return section(title, *parts)
+
+
+def _change_table(subject: Subject, found: list[Change]) -> str:
     lines = [
         (
             f"{subject.name(c.parent)} \u2192 {subject.name(c.child)}",
@@ -151,12 +167,7 @@ def _changes(subject: Subject) -> str:
         )
         for c in found[:_ARCS]
     ]
-    text = (
-        "For each arc the variable whose values change its mean probability most, if by more than four standard errors and a "
-        "hundredth. The picture shows all arcs that the first of them changes."
-    )
-    header = ("arc", "most probable where", "probability", "least probable where", "probability")
-    return section(title, paragraph(text), table(header, lines), _contrast(subject, found[0]))
+    return table(("arc", "most probable where", "probability", "least probable where", "probability"), lines)
 
 
 def _contrast(subject: Subject, change: Change) -> str:
@@ -219,11 +230,12 @@ def _scores(subject: Subject) -> str:
     lines: list[tuple[Any, ...]] = [("rows scored", len(scores)), ("of probability zero", len(scores) - len(possible))]
     if len(possible):
         error = possible.std(ddof=1) / np.sqrt(len(possible)) if len(possible) > 1 else 0.0
+        sure = "" if partition.exact else f" \u00b1 {partition.standard_error:.4f}"
         alone = _independent_scores(subject.codes, scored)[np.isfinite(scores)]
         lines += [
             ("mean log p(row), nats", f"{possible.mean():.4f} \u00b1 {error:.4f}"),
             ("columns as if independent", f"{alone.mean():.4f}"),
-            ("log partition", f"{partition.value:.4f} \u00b1 {partition.standard_error:.4f}"),
+            ("log partition", f"{partition.value:.4f}{sure}"),
         ]
     how = "exact" if partition.exact else f"estimated: {prod(model.schema_.cardinalities):.2g} rows are possible"
     note = (
