@@ -86,8 +86,8 @@ def test_shapes_are_told_apart():
 def test_labels_title_and_legend_do_not_overlap(variables, name):
     model = model_of((2,) * variables, 0, name)
     row, other = ({f"{name}{i}": [value] for i in range(variables)} for value in ("v0", "v1"))
-    assert_readable(model.plot_forest(row))
-    assert_readable(model.plot_contrast(row, other))
+    assert_readable(model.plot_forest(row, threshold=0.2))
+    assert_readable(model.plot_contrast(row, other, threshold=0.2))
 
 
 def test_a_forest_of_an_incomplete_row():

@@ -83,6 +83,11 @@ def test_the_change_that_was_put_in_is_found_first():
     assert find_changes(codes, constant, (2, 2, 2)) == []
 
 
+def codes_by(model, table):
+    columns = zip(table.values(), model.schema_.columns, strict=True)
+    return np.stack([[column.values.index(value) for value in cells] for cells, column in columns], axis=1)
+
+
 def text_of(page):
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
 
@@ -114,6 +119,10 @@ def test_a_page_needs_nothing_but_itself_and_says_what_is_so(tmp_path):
     assert "120 rows, 3 columns; 100.0% of the rows are complete." in text_of(page)
     assert f"mean log p(row), nats {model.score(rows):.4f} ±" in text_of(page)
     assert "360 cells" in text_of(page)
+    # b is y in 28 of 120 cells
+    alone = (28 * np.log(28 / 120) + 92 * np.log(92 / 120)) / 120
+    predicted = predict_cells(model, codes_by(model, rows), 0)[1]
+    assert f"b 120 {predicted.log_score:.3f} {alone:.3f} {100 * predicted.hits:.1f}% 76.7%" in text_of(page)
     write_report(model, rows, tmp_path / "again.html", title="Rows & more")
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
 

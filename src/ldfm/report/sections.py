@@ -186,7 +186,7 @@ def _calibration(subject: Subject) -> str:
     header = ("variable", "cells", "log score, nats", "column alone", "right", "most frequent value")
     note = (
         "Log score: mean log probability of what is in the cell. Column alone: the same if it were predicted by the frequencies of "
-        "its own column in these very rows. Right: how often the most probable value is in the cell."
+        "its own column in this very table. Right: how often the most probable value is in the cell."
     )
     return section(
         title,
@@ -201,9 +201,10 @@ def _calibration(subject: Subject) -> str:
 
 
 def _prediction_line(subject: Subject, place: int, part: Predictions) -> tuple[Any, ...]:
-    shares = np.bincount(part.codes, minlength=part.shares.shape[1]) / len(part.codes)
-    alone = float((shares[shares > 0] * np.log(shares[shares > 0])).sum())
-    numbers = (f"{part.log_score:.3f}", f"{alone + 0.0:.3f}", _percent(part.hits), _percent(float(shares.max())))
+    shares = _frequencies(subject.codes, place)
+    alone = float(np.log(shares[part.codes]).mean())
+    frequent = float((part.codes == shares.argmax()).mean())
+    numbers = (f"{part.log_score:.3f}", f"{alone:.3f}", _percent(part.hits), _percent(frequent))
     return (subject.name(place), len(part.codes), *numbers)
 
 
@@ -236,11 +237,15 @@ def _independent_scores(codes: Codes, scored: Codes) -> Floats:
     """Give the log probability of rows if columns were independent, with the frequencies of the table."""
     total = np.zeros(len(scored))
     for place in range(codes.shape[1]):
-        column = codes[codes[:, place] != MISSING, place]
-        shares = np.bincount(column) / max(len(column), 1)
         known = scored[:, place] != MISSING
-        total[known] += np.log(shares[scored[known, place]])
+        total[known] += np.log(_frequencies(codes, place)[scored[known, place]])
     return total
+
+
+def _frequencies(codes: Codes, place: int) -> Floats:
+    """Give the shares of a column's values among its known cells."""
+    column = codes[codes[:, place] != MISSING, place]
+    return np.bincount(column) / max(len(column), 1)
 
 
 def _percent(share: float) -> str:
