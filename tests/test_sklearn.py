@@ -31,8 +31,17 @@ ESTIMATORS = [
 ]
 
 
+# checks that an LDFM does not pass, and why
+EXPECTED_FAILURES = {
+    "check_sample_weight_equivalence_on_dense_data": (
+        "its numbers are all different, and a value that only removed rows have was not seen in training: an error, no guess"
+    ),
+    "check_transformer_data_not_an_array": "a list of rows comes back as a list of rows, which has no shape",
+}
+
+
 def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
-    return {}
+    return EXPECTED_FAILURES if isinstance(estimator, LDFM) else {}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)

@@ -479,9 +479,53 @@ class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):
         """
         from ldfm.plots import plot_forest
 
+        values, marginals = self._row_to_draw(row, "plot_forest")
+        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+
+    def plot_contrast(self, row: Any, other: Any, ax: Any = None, threshold: float = 0.1) -> Any:
+        """Draw which arcs are more probable in one row and which in another, as thick as they differ; gives matplotlib axes.
+
+        Parameters
+        ----------
+        row, other
+            Tables with one row each; what depends on missing cells is averaged over them, so that two rows that know one value
+            each show what that value changes.
+        ax
+            Axes to draw on; None: new ones.
+        threshold
+            Arcs whose probability differs by less are left out, or grey where both rows have them.
+        """
+        from ldfm.plots import plot_contrast
+
+        values, marginals = zip(*(self._row_to_draw(one, "plot_contrast") for one in (row, other)), strict=True)
+        return plot_contrast(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+
+    def plot_overview(self, X: Any = None, ax: Any = None) -> Any:
+        """Draw the mean probability of every arc over rows, as a heat map; gives matplotlib axes.
+
+        Parameters
+        ----------
+        X
+            Rows to average over, each with its missing cells filled by a draw; None: draws of the model.
+        ax
+            Axes to draw on; None: new ones.
+        """
+        from ldfm.plots import plot_overview
+
+        self._fitted_weights()
+        codes = self._starts().draws if X is None else self._encoded(X).codes
+        if not len(codes):
+            raise TableError("the table has no rows to average over")
+        if (codes == MISSING).any():
+            codes = draw_completions(self._exact(), codes, self._spawn(), self._starts)
+        mean = forests.mean_marginals_of_arcs(self.weights_, codes, self.n_jobs)
+        return plot_overview(self.schema_.names, mean, ax=ax)
+
+    def _row_to_draw(self, row: Any, what: str) -> tuple[list[Any], Floats]:
+        """Give the values of one row, "?" where they are missing, and its arc marginals."""
         table = self._encoded(row)
         if len(table.codes) != 1:
-            raise ValueError(f"plot_forest draws one row, the table has {len(table.codes)}")
+            raise ValueError(f"{what} draws one row, the table has {len(table.codes)}")
         values = [
             "?" if code == MISSING else column.values[code]
             for column, code in zip(self.schema_.columns, table.codes[0], strict=True)
@@ -489,7 +533,7 @@ class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):
         marginals = self.arc_marginals(row)[0]
         if not marginals.any():
             raise ValueError("row 0 has probability zero under this model, so it has no forest")
-        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+        return values, marginals
 
     def plot_marginals(self, row: Any, ax: Any = None) -> Any:
         """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.

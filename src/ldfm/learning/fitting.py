@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from ldfm.draws import anneal
+from ldfm.draws import anneal, prolong
 from ldfm.forests import log_sums
 from ldfm.learning.checkpoint import Arrays, read_checkpoint, write_checkpoint
 from ldfm.learning.em import EMSettings, EMState, fit_generation
@@ -20,8 +20,9 @@ from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 Objective = Literal["generation", "likelihood"]
-KEPT_DRAWS = 1024  # draws of the model kept with it, to start chains from
+KEPT_DRAWS = 4096  # draws of the model kept with it, to start chains from
 _ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
+_ANNEALED = 512  # chains that are annealed for draws
 _START = EMSettings(max_iter=20, tol=0.0)
 _START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
 
@@ -113,8 +114,8 @@ def learn(
         draws = draw_from(weights, settings.seed, settings.n_jobs)
     else:
         weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
-        draws = chains if len(chains) else draw_from(weights, settings.seed, settings.n_jobs)
-    return Fitted(weights, history, draws[:KEPT_DRAWS])
+        draws = draw_from(weights, settings.seed, settings.n_jobs, chains)
+    return Fitted(weights, history, draws)
 
 
 def _learn_generation(
@@ -215,8 +216,11 @@ def _fingerprint(rows: MergedRows, start: ArcWeights, settings: FitSettings, val
     return digest.hexdigest()
 
 
-def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1) -> Integers:
-    """Give draws of a model: from the table of all rows where that is small, else by annealing."""
+def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1, chains: Integers | None = None) -> Integers:
+    """Give draws of a model: from the table of all rows where that is small, else from chains.
+
+    `chains` are draws that there are already; without any, annealing makes them.
+    """
     cardinalities = weights.cardinalities
     if prod(cardinalities) <= _ENUMERATED:
         codes = np.stack(np.unravel_index(np.arange(prod(cardinalities)), cardinalities), axis=1).astype(np.int64)
@@ -227,4 +231,6 @@ def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1) -> Integer
         generator = np.random.default_rng([seed, 8])
         drawn: Integers = codes[generator.choice(len(codes), size=KEPT_DRAWS, p=shares / shares.sum())]
         return drawn
-    return anneal(weights, KEPT_DRAWS // 2, (seed, 8), n_jobs, spread=0.7).codes
+    if chains is None or not len(chains):
+        chains = anneal(weights, _ANNEALED, (seed, 8), n_jobs, spread=0.7).codes
+    return prolong(weights, chains, KEPT_DRAWS, (seed, 10), n_jobs)

@@ -171,7 +171,7 @@ class LearningPeer(Peer):
             return TrainingRows(whole, merge_rows(held_out.codes), whole, cardinalities)
         held = max(1, round(len(codes) * self.validation_fraction))
         if held >= len(codes):
-            raise ValueError(f"{len(codes)} rows are too few to hold some out; give validation rows")
+            raise ValueError(f"too few rows to hold some out (n_samples={len(codes)}); give validation rows")
         order = np.random.default_rng(self._seed()).permutation(len(codes))
         rest, train = order[:held], order[held:]
         return TrainingRows(
