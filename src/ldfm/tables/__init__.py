@@ -5,7 +5,7 @@ from ldfm.tables.encoding import Table, encode, learn_table
 from ldfm.tables.filling import fill_missing, new_frame
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
-from ldfm.tables.schema import MISSING, Column, Schema
+from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
 from ldfm.tables.sources import read_source
 
 __all__ = [
@@ -22,7 +22,9 @@ __all__ = [
     "learn_table",
     "merge_questions",
     "merge_rows",
+    "missing_cells",
     "new_frame",
+    "only_cells",
     "read_source",
     "roles_of_cells",
     "unmerged",
