@@ -426,6 +426,13 @@ def test_bad_settings(settings, message):
         LDFM(**settings).fit(WEATHER)
 
 
+@pytest.mark.parametrize("objective", ["generation", "likelihood"])
+def test_rows_with_missing_cells_cannot_be_held_out(objective):
+    gaps = changed(sky=["sun", None] * 3, road=[None, "wet"] * 3)
+    with pytest.raises(ValueError, match="validation_fraction holds out complete rows of positive weight"):
+        LDFM(objective=objective, validation_fraction=0.2).fit(gaps)
+
+
 def test_a_failed_fit_leaves_the_model_as_it_was(model):
     before = model.score_samples(WEATHER)
     with pytest.raises(TableError, match="all cells are missing"):

@@ -25,8 +25,7 @@ _LAST_SWEEPS = 30
 
 def fold(weights: ArcWeights) -> Folded:
     """Give a model as samplers see it."""
-    stops = 1.0 if weights.stop is None else weights.stop[1:]
-    return fold_table(weights.table * stops, weights)
+    return fold_table(weights.folded, weights)
 
 
 def fold_table(table: Floats, like: ArcWeights) -> Folded:
@@ -91,12 +90,9 @@ def anneal(
     next; steps are chosen so that the logs of these ratios have the standard deviation `spread`. The product of the mean ratios
     is an unbiased estimate of the partition.
     """
-    stops = 1.0 if weights.stop is None else weights.stop[1:]
-    folded = weights.table * stops
-    largest = np.array([folded[:, a:b].max() for a, b in zip(weights.offsets[:-1], weights.offsets[1:], strict=True)])
+    table, largest = weights.balanced(weights.folded)
     if not (largest > 0).all():
         raise ValueError("no row has positive probability under this model")
-    table = folded / np.repeat(largest, weights.cardinalities)
     shift = float(np.log(largest).sum()) + (0.0 if weights.stop is None else float(np.log(weights.stop[0])))
     start = _independent(table, weights)
 

@@ -1,8 +1,6 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
 from collections.abc import Mapping, Sequence
-from math import prod
-from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Self, get_args
 
@@ -11,32 +9,24 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
-from ldfm.draws import anneal
-from ldfm.files import check_target
+from ldfm.checks import check_count, seed_sequence
 from ldfm.inference import (
     Budget,
+    Engine,
     Estimate,
-    ExactTables,
     Marginals,
     Method,
+    Posteriors,
     QueryResult,
-    Starts,
-    average_arc_marginals,
-    draw_completions,
-    exact,
-    find_marginals,
-    find_queries,
-    log_evidence,
-    most_probable,
+    engine_of,
 )
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, learn
-from ldfm.learning.settings import settings_from_json, settings_to_json
+from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hold_out, learn, uniform_weights
+from ldfm.learning.settings import check_settings, settings_from_json, settings_to_json
+from ldfm.mixed_weights import MixedWeights
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
-    MISSING,
     Columns,
-    MergedRows,
     Schema,
     Table,
     TableError,
@@ -45,19 +35,20 @@ from ldfm.tables import (
     learn_table,
     merge_questions,
     merge_rows,
+    missing_cells,
     new_frame,
     read_source,
+    refuse_missing,
     roles_of_cells,
+    weights_of_rows,
 )
-from ldfm.types import Codes, Floats, Integers
+from ldfm.types import Booleans, Floats, Integers, Rows
 from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
 
-PARTITION_CHAINS = 2048  # chains that anneal to find the partition
-
 
 class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """Latent dependency forest model of a table of discrete variables.
+    """Latent dependency forest model of a table of discrete and continuous variables.
 
     Every row has its own latent forest of dependencies between its values; the probability of a row adds up all forests.
 
@@ -75,13 +66,16 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction
-        Share of the rows held out to stop by. None: none for EM; for the likelihood a tenth, up to 1,000 complete rows.
+        Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
+        complete rows, up to 1,000.
     kinds
-        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
+        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous". Floating-point
+        columns are continuous, and whole numbers with many different values, with a warning; everything else is discrete.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
-        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights.
+        File that keeps the state of a long fit; a fit that was stopped goes on from there and ends at the same weights. The
+        checkpoint of another fit is refused, but replaced by `partial_fit` and `warm_start`, which go on from earlier weights.
     n_jobs
         Threads; None: all cores. Results do not depend on it.
     random_state
@@ -94,11 +88,11 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     schema_
         Variables and their values.
     weights_
-        `ArcWeights`.
+        `ArcWeights`, or `MixedWeights` where a column is continuous.
     history_
         Convergence record.
     draws_
-        (draws, n) codes: draws of the model, from which chains start; never rows of the table.
+        (draws, n) codes, or cells where a column is continuous: draws of the model, from which chains start; no rows of the table.
     feature_names_in_, n_features_in_
         As in scikit-learn.
 
@@ -114,9 +108,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     schema_: Schema
-    weights_: ArcWeights
+    weights_: Any
     history_: History
-    draws_: Codes
+    draws_: Rows
     _partition: Estimate | None
     _backend: Any
     n_features_in_: int
@@ -163,7 +157,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         sample_weight
             (rows,): a row of weight 2 counts as two rows.
         """
-        self._check_settings()
+        check_settings(self.get_params(deep=False))
         table = learn_table(read_source(X), self.kinds)
         return self._learn(table, sample_weight, warm=self.warm_start)
 
@@ -181,13 +175,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
-        self._check_settings()
+        check_settings(self.get_params(deep=False))
         return self._learn(encode(read_source(X), self.schema_), sample_weight, warm=True)
 
     def _learn(self, table: Table, sample_weight: Any, *, warm: bool) -> Self:
-        row_weights = _row_weights(sample_weight, len(table.codes))
-        seed = int(np.random.SeedSequence(_entropy(self.random_state)).generate_state(1)[0])
-        train, held_out = self._split(table.codes, row_weights, seed)
+        row_weights = weights_of_rows(sample_weight, len(table.codes))
+        seed = self._seed()
+        train, held_out = hold_out(table.codes, row_weights, self.validation_fraction, self.objective, seed)
         settings = FitSettings(
             self.objective,
             self.prior,
@@ -199,65 +193,26 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.verbose,
         )
         known = warm and hasattr(self, "weights_") and self.schema_.columns == table.schema.columns
-        uniform = ArcWeights.uniform(table.schema.cardinalities, self.variant)
+        uniform = uniform_weights(table.schema, self.variant)
         fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
         self._backend = table.source.frame.implementation if table.source.frame is not None else None
         return self
 
-    def _check_settings(self) -> None:
-        if self.variant not in ("ldfm", "ldfm-s"):
-            raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {self.variant!r}")
-        if self.objective not in ("generation", "likelihood"):
-            raise ValueError(f"objective must be 'generation' or 'likelihood', not {self.objective!r}")
-        if self.objective == "likelihood" and self.variant != "ldfm-s":
-            raise ValueError("objective 'likelihood' learns an LDFM-S; set variant='ldfm-s', or objective='generation'")
-        if self.prior is not None and (isinstance(self.prior, type) or not isinstance(self.prior, Prior)):
-            raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {self.prior!r}")
-        least = 1 if self.objective == "likelihood" else 0
-        if self.max_iter is not None and not (_is_whole(self.max_iter) and self.max_iter >= least):
-            raise ValueError(f"max_iter must be None or a whole number, {least} or more, not {self.max_iter!r}")
-        if not (_is_real(self.tol) and self.tol >= 0):
-            raise ValueError(f"tol must be a number, 0 or more, not {self.tol!r}")
-        fraction = self.validation_fraction
-        if fraction is not None and not (_is_real(fraction) and 0 < fraction < 1):
-            raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
-        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
-        if self.checkpoint is not None:
-            check_target(Path(self.checkpoint))
-        if not _is_real(self.verbose):
-            raise ValueError(f"verbose must be a number, not {self.verbose!r}")
-        seed = self.random_state
-        if not (seed is None or isinstance(seed, np.random.Generator) or _is_whole(seed)):
-            raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
-
-    def _split(self, codes: Codes, row_weights: Floats, seed: int) -> tuple[MergedRows, MergedRows | None]:
-        """Hold out complete rows to stop by."""
-        rows = len(codes)
-        complete = np.flatnonzero((codes != MISSING).all(axis=1) & (row_weights > 0))
-        if self.validation_fraction is None:
-            held = min(len(complete) // 10, 1000) if self.objective == "likelihood" and len(complete) >= 100 else 0
-        else:
-            held = max(1, round(rows * self.validation_fraction))
-            if held >= rows:
-                raise ValueError(
-                    f"validation_fraction {self.validation_fraction} of {rows} rows leaves none to learn from"
-                )
-        if held == 0 or len(complete) == 0:
-            return merge_rows(codes, row_weights), None
-        rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
-        train = np.setdiff1d(np.arange(rows), rest)
-        return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
-
     def _adopt(
-        self, schema: Schema, weights: ArcWeights, history: History, draws: Codes | None, *, named: bool = True
+        self,
+        schema: Schema,
+        weights: ArcWeights | MixedWeights,
+        history: History,
+        draws: Rows | None,
+        *,
+        named: bool = True,
     ) -> None:
         self.schema_ = schema
         self.weights_ = weights
         self.history_ = history
         self.n_features_in_ = len(schema.columns)
-        self._tables = ExactTables(weights)
+        self._answers = engine_of(weights, self._draws)
         self._partition = None
         self._backend = None
         if draws is not None:
@@ -309,29 +264,36 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def log_forest_sum(self, X: Any) -> Floats:
-        """Give log Z of complete rows (LDFM-S: times their stop weights): their log probability up to the partition."""
-        return forests.log_sums(self._fitted_weights(), self._complete(X, "log_forest_sum").codes, self.n_jobs)
+        """Give log Z of complete rows (LDFM-S: times their stop weights): their log probability up to the partition.
+
+        With continuous columns it is a log density, in the table's units.
+        """
+        weights, codes = self._fitted_weights(), self._complete(X, "log_forest_sum").codes
+        sums: Floats = forests.log_sums(weights, codes, self.n_jobs) - self.schema_.log_scales.sum()
+        return sums
 
     def log_partition(self) -> Estimate:
-        """Give log of the sum of exp(log_forest_sum) over all complete rows: by enumeration, or else by annealing."""
-        weights = self._fitted_weights()
+        """Give log of the sum of exp(log_forest_sum) over all complete rows, an integral over the numbers in them.
+
+        Exact where rows can be enumerated and where all columns are continuous, else by annealing.
+        """
+        self._fitted_weights()
         if self._partition is None:
-            if prod(weights.cardinalities) <= exact.MAX_STATES:
-                self._partition = Estimate(self._exact().log_partition(), 0.0, exact=True)
-            else:
-                found = anneal(weights, PARTITION_CHAINS, (self._seed(), 1), self.n_jobs)
-                self._partition = Estimate(found.value, found.standard_error, exact=False)
+            self._partition = self._engine().log_partition(self._seed())
         return self._partition
 
     def score_samples(self, X: Any) -> Floats:
-        """Give log p(row) of rows, missing cells summed out. Beyond enumeration both sums are estimates."""
+        """Give log p(row) of rows, missing cells summed out. Beyond enumeration both sums are estimates.
+
+        With continuous columns it is a log density, in the table's units.
+        """
         table = self._encoded(X)
         merged = merge_rows(table.codes)
         log_partition = self.log_partition().value
         if log_partition == -np.inf:
             raise ValueError("no row has positive probability under this model, so rows have no scores")
-        logs = log_evidence(self._exact(), merged, Budget(), self._spawn(), self._starts, self.verbose)
-        scores: Floats = logs[merged.places] - log_partition
+        logs = self._engine().log_evidence(merged, self._spawn(), self.verbose)
+        scores: Floats = logs[merged.places] - log_partition - self._log_scales(~missing_cells(table.codes))
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
@@ -360,16 +322,24 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        found, errors, diagnostics = find_marginals(
-            self._exact(), merged, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
-        )
+        found = self._engine().marginals(merged, method, Budget.of(budget), self._spawn(), self.verbose)
+        return self._marginals_of(found, table, merged.places)
+
+    def _marginals_of(self, found: Posteriors, table: Table, places: Integers) -> Marginals:
+        """Give posteriors of distinct rows as those of all rows, in the table's units."""
+        columns = self.schema_.columns
+        discrete = [(place, column) for place, column in enumerate(columns) if not column.is_continuous]
         return Marginals(
-            {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)},
-            {name: values[merged.places] for name, values in zip(self.schema_.names, errors, strict=True)},
-            table.codes == MISSING,
-            diagnostics.of_rows(merged.places),
+            {column.name: found.means[place][places] for place, column in discrete},
+            {column.name: found.errors[place][places] for place, column in discrete},
+            missing_cells(table.codes),
+            found.diagnostics.of_rows(places),
             self.schema_,
             table.source.frame.implementation if table.source.frame is not None else None,
+            {
+                columns[place].name: numbers.of_rows(places, columns[place].centre, columns[place].scale)
+                for place, numbers in found.numbers.items()
+            },
         )
 
     def query_log_likelihood(
@@ -397,10 +367,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged, distinct = merge_questions(table.codes, *roles_of_cells(table, query, evidence))
-        found = find_queries(
-            self._exact(), merged, distinct, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
-        )
-        return found.of_rows(merged.places)
+        found = self._engine().queries(merged, distinct, method, Budget.of(budget), self._spawn(), self.verbose)
+        return found.of_rows(merged.places, self._log_scales(distinct))
 
     def most_probable(self, X: Any, method: Method = "auto") -> Any:
         """Give `X` with every missing cell filled by the jointly most probable completion of its row.
@@ -410,7 +378,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        filled = most_probable(self._exact(), merged, method, self._spawn(), self._starts)
+        filled = self._engine().most_probable(merged, method, self._spawn())
         return fill_missing(table, filled[merged.places])
 
     def impute(self, X: Any, how: str = "marginal", method: Method = "auto") -> Any:
@@ -421,8 +389,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         X
             Rows with missing cells.
         how
-            "marginal": each cell by its own most probable value. "joint": by the jointly most probable completion of the row.
-            "draw": by a draw from the posterior of the row's missing cells.
+            "marginal": each cell by its own most probable value, in continuous columns by its mean. "joint": by the jointly most
+            probable completion of the row. "draw": by a draw from the posterior of the row's missing cells.
         method
             As in `marginals`.
         """
@@ -433,11 +401,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         if how == "draw":
-            return fill_missing(table, draw_completions(self._exact(), table.codes, self._spawn(), self._starts))
+            return fill_missing(table, self._engine().draw(table.codes, self._spawn()))
         merged = merge_rows(table.codes)
-        found, _, _ = find_marginals(self._exact(), merged, method, Budget(), self._spawn(), self._starts, self.verbose)
-        best = np.stack([np.argmax(values, axis=1) for values in found], axis=1)
-        return fill_missing(table, best.astype(table.codes.dtype)[merged.places])
+        found = self._engine().marginals(merged, method, Budget(), self._spawn(), self.verbose)
+        best = np.stack([np.argmax(values, axis=1) for values in found.means], axis=1).astype(table.codes.dtype)
+        for place, numbers in found.numbers.items():
+            best[:, place] = numbers.means
+        return fill_missing(table, best[merged.places])
 
     def transform(self, X: Any) -> Any:
         """Give `X` with every missing cell filled by its most probable value."""
@@ -457,8 +427,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         -------
         A frame of the library the model was fitted with in this process, else a mapping of column names to arrays.
         """
-        if not _is_whole(n) or n < 1:
-            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
+        check_count("n", n)
         self._fitted_weights()
         given = dict(evidence or {})
         for name in given:
@@ -466,7 +435,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"evidence names column {name!r}, which the model does not have")
         row = {name: [given.get(name)] for name in self.schema_.names}
         known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
-        codes = draw_completions(self._exact(), known, self._spawn(), self._starts)
+        codes = self._engine().draw(known, self._spawn())
         return new_frame(self.schema_, codes, self._backend)
 
     # --- forests -----------------------------------------------------------------------------------------------------
@@ -477,10 +446,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Missing cells are averaged over. Columns sum to 1; they are 0 for a row that no forest can generate.
         """
         table = self._encoded(X)
-        if (table.codes != MISSING).all():
+        if not missing_cells(table.codes).any():
             return forests.marginals_of_arcs(self.weights_, table.codes, self.n_jobs)
         merged = merge_rows(table.codes)
-        return average_arc_marginals(self._exact(), merged, self._spawn(), self._starts)[merged.places]
+        return self._engine().arc_marginals(merged, self._spawn())[merged.places]
 
     def best_forest(self, X: Any) -> Integers:
         """Give (rows, n): for each variable its parent's place in the most probable forest of the row, -1 for the root."""
@@ -489,8 +458,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def sample_forests(self, X: Any, n: int = 1) -> Integers:
         """Give (rows, n, variables): n forests of each row, drawn independently from the posterior; parents as `best_forest`."""
-        if not _is_whole(n) or n < 1:
-            raise ValueError(f"n must be a whole number, 1 or more, not {n!r}")
+        check_count("n", n)
         table = self._complete(X, "sample_forests")
         return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, self._spawn(), self.n_jobs))
 
@@ -512,8 +480,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if len(table.codes) != 1:
             raise ValueError(f"plot_forest draws one row, the table has {len(table.codes)}")
         values = [
-            "?" if code == MISSING else column.values[code]
-            for column, code in zip(self.schema_.columns, table.codes[0], strict=True)
+            "?" if missing else column.shown(table.codes[0, place])
+            for place, (column, missing) in enumerate(
+                zip(self.schema_.columns, missing_cells(table.codes[0]), strict=True)
+            )
         ]
         marginals = self.arc_marginals(row)[0]
         if not marginals.any():
@@ -567,26 +537,31 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def _fitted_weights(self) -> ArcWeights:
+    def _fitted_weights(self) -> Any:
         """Give `weights_`, or raise scikit-learn's NotFittedError."""
         check_is_fitted(self, "weights_")
         return self.weights_
 
-    def _exact(self) -> ExactTables:
-        self._tables.n_jobs = self.n_jobs  # may have been changed since the fit
-        return self._tables
+    def _engine(self) -> Engine:
+        self._answers.n_jobs = self.n_jobs  # may have been changed since the fit
+        return self._answers
+
+    def _log_scales(self, cells: Booleans) -> Floats:
+        """Give (rows,) what the log density of some cells (rows, n) loses on the way to the table's units."""
+        lost: Floats = np.where(cells, self.schema_.log_scales, 0.0).sum(axis=1)
+        return lost
 
     def _seed(self) -> int:
         return int(self._spawn().generate_state(1)[0])
 
     def _spawn(self) -> np.random.SeedSequence:
-        return np.random.SeedSequence(_entropy(self.random_state))
+        return seed_sequence(self.random_state)
 
-    def _starts(self) -> Starts:
+    def _draws(self) -> Rows:
         """Give draws of the model to start chains from, made now if the model came without."""
         if not hasattr(self, "draws_"):
             self.draws_ = draw_from(self.weights_, 0, self.n_jobs)
-        return Starts(self.draws_, self.weights_.cardinalities)
+        return self.draws_
 
     def _encoded(self, X: Any) -> Table:
         self._fitted_weights()
@@ -594,56 +569,23 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def _complete(self, X: Any, what: str) -> Table:
         table = self._encoded(X)
-        _refuse_missing(table, what)
+        refuse_missing(table, what)
         return table
 
 
 def load(path: str | Path) -> LDFM:
     """Read a model file written by `LDFM.save`; files from strangers are safe to open."""
     record = read_model(Path(path))
-    # that floating-point columns were taken as categories can be seen from the schema
-    kinds = {column.name: "discrete" for column in record.schema.columns if column.type_name == "float"}
+    # columns that were not taken as their dtype says can be seen from the schema
+    kinds = {
+        column.name: column.kind
+        for column in record.schema.columns
+        if (column.type_name == "float") != column.is_continuous
+    }
     model = LDFM(**settings_from_json(record.settings), kinds=kinds or None)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
     model._adopt(record.schema, record.weights, record.history, record.draws, named=record.schema.names != places)
     return model
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral)
-
-
-def _is_whole(value: Any) -> bool:
-    return _is_integer(value) and int(value) >= 0
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, Real)
-
-
-def _row_weights(sample_weight: Any, rows: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ValueError(f"sample_weight must be ({rows},), one number a row, not {weights.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise ValueError(f"sample_weight row {bad[0]} is {weights[bad[0]]}; weights must be finite and not negative")
-    with np.errstate(over="ignore"):
-        total = weights.sum()
-    if total <= 0:
-        raise ValueError("sample_weight is 0 for every row")
-    if not 1e-290 < total < 1e290:
-        raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
-    return weights
-
-
-def _refuse_missing(table: Table, what: str) -> None:
-    places = np.argwhere(table.codes == MISSING)
-    if places.size:
-        row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
 
 
 def _refuse_no_forest(parents: Integers) -> Integers:
@@ -657,9 +599,3 @@ def _check_method(method: str) -> None:
     known = get_args(Method)
     if method not in known:
         raise ValueError(f"method must be one of {', '.join(map(repr, known))}, not {method!r}")
-
-
-def _entropy(random_state: int | np.random.Generator | None) -> int | None:
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**63))
-    return random_state

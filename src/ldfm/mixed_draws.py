@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 from ldfm.draws import BLOCK_CHAINS, Annealed, next_share, resample
 from ldfm.forests import log_sums
 from ldfm.kernels.elimination import make_workspace, schedule_of
-from ldfm.kernels.mixed_arcs import MixedModel
+from ldfm.kernels.mixed_arcs import MixedModel, fill_sums
 from ldfm.kernels.mixed_sweeps import BOTH, sweep_rows
 from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import blocks, map_in_order
@@ -110,7 +110,9 @@ class _Way:
         self.goal[:-1, :-1] = table
         self.goal[0, -1] = self.start[0, -1] = 1.0
         into = table / table.sum(axis=0)
-        wide = _WIDER * np.sqrt((into * (weights.intercepts**2 + weights.slopes**2 + weights.deviations**2)).sum(axis=0))
+        wide = _WIDER * np.sqrt(
+            (into * (weights.intercepts**2 + weights.slopes**2 + weights.deviations**2)).sum(axis=0)
+        )
         for i, (a, b) in enumerate(zip(weights.offsets[:-1], weights.offsets[1:], strict=True)):
             shares = table[:, a:b].sum(axis=0)
             # no value may be out of reach on the way
@@ -124,9 +126,15 @@ class _Way:
             self.start, intercepts, slopes, deviations, (*weights.cardinalities, 1), (*weights.continuous, False)
         )
 
-    def at(self, share: float) -> MixedWeights:
+    def at(self, share: float) -> MixedModel:
         """Give the model at a share of the way."""
-        return replace(self.weights, table=(1.0 - share) * self.start + share * self.goal)
+        return self.weights.folded((1.0 - share) * self.start + share * self.goal)
+
+    def logs(self, share: float, cells: Floats) -> Floats:
+        """Give the log forest sums of rows under it."""
+        sums = np.empty(len(cells))
+        fill_sums(self.at(share), cells, sums)
+        return sums
 
     def draw(self, count: int, generator: np.random.Generator) -> Floats:
         """Give draws from the start."""
@@ -152,32 +160,33 @@ def _anneal_block(
     parents = np.full((chains, n), -1, dtype=np.int64)
     schedule = schedule_of(n, 1)
     log_partition, share = 0.0, 0.0
-    logs = log_sums(way.at(0.0), cells)
+    logs = way.logs(0.0, cells)
 
     def gains_at(share: float) -> Floats:
-        return log_sums(way.at(share), cells) - logs
+        return way.logs(share, cells) - logs
 
     while share < 1.0:
         step = next_share(gains_at, share, spread)
-        ahead = way.at(step)
         gains = gains_at(step)
         if not np.isfinite(gains.max()):
             raise ValueError("no row that annealing reached has positive probability under this model")
         chosen = resample(gains, generator)
         cells, parents = cells[chosen], parents[chosen]
         sweeps = _SWEEPS_A_STEP if step < 1.0 else _LAST_SWEEPS
-        sweep_rows(ahead.model, known, cells, parents, BOTH, sweeps, schedule, generator)
-        logs = log_sums(ahead, cells)
+        sweep_rows(way.at(step), known, cells, parents, BOTH, sweeps, schedule, generator)
+        logs = way.logs(step, cells)
         log_partition += float(logsumexp(gains)) - np.log(chains)
         share = step
     return log_partition, cells[:, :-1].copy(), parents[:, :-1].copy()
 
 
-def find_log_partition(weights: MixedWeights, chains: int, key: Sequence[int], n_jobs: int | None) -> tuple[float, float]:
+def find_log_partition(
+    weights: MixedWeights, chains: int, key: Sequence[int], n_jobs: int | None
+) -> tuple[float, float]:
     """Give the log partition and its standard error, 0 where it is exact."""
     if all(weights.continuous):
         return log_partition_of_numbers(weights), 0.0
-    found = anneal(weights, chains, key, n_jobs)
+    found = anneal(weights, chains, key, n_jobs, spread=0.2)
     return found.value, found.standard_error
 
 

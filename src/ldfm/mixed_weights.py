@@ -12,7 +12,7 @@ from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
 from ldfm.kernels.mixed_arcs import MixedModel, fill_logs, fill_scaled, finish_marginals, finish_sums
 from ldfm.kernels.mixed_sweeps import draw_forests_of_logs
 from ldfm.types import Booleans, Floats, Integers
-from ldfm.weights import Variant, arc_mask, check_weights
+from ldfm.weights import SUM_TOLERANCE, Variant, arc_mask, check_weights
 
 _HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
 
@@ -117,7 +117,8 @@ class MixedWeights:
     @property
     def logits(self) -> Booleans:
         """(S + 1, S): the arcs from continuous variables to values, which have logits."""
-        return self.mask & np.concatenate([[False], self.numeric])[:, None] & ~self.numeric
+        found: Booleans = self.mask & np.concatenate([[False], self.numeric])[:, None] & ~self.numeric
+        return found
 
     def rows(self) -> Floats:
         """Give (S + 1, S + 1): the distribution over `outcomes` of each row."""
@@ -129,6 +130,11 @@ class MixedWeights:
         spread = np.concatenate([[False], self.numeric])[:, None]
         table = np.where(self.mask, np.where(spread, rows[:, self.first], rows[:, :-1]), 0.0)
         return replace(self, table=table, stop=None if self.stop is None else rows[:, -1])
+
+    @property
+    def is_normalised(self) -> bool:
+        """Whether the outcomes of every row sum to 1."""
+        return bool(np.abs(self.rows().sum(axis=1) - 1.0).max() <= SUM_TOLERANCE)
 
     @property
     def root(self) -> Floats:

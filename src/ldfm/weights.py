@@ -103,6 +103,11 @@ class ArcWeights:
         sums = self.table.sum(axis=1) + (0.0 if self.stop is None else self.stop)
         return bool(np.abs(sums - 1.0).max() <= SUM_TOLERANCE)
 
+    @property
+    def folded(self) -> Floats:
+        """(S + 1, S), a new array: arc weights times the stop weight of the value they lead to, as one arc of each forest does."""
+        return self.table * (1.0 if self.stop is None else self.stop[1:])
+
     def fill_matrices(self, codes: Codes, matrices: Floats) -> None:
         """Fill `matrices` (rows, n + 1, n) with the arc matrices of complete rows: all that forest kernels see."""
         fill_arc_matrices(self.table, self.offsets, codes, matrices)
@@ -118,9 +123,7 @@ class ArcWeights:
         self.fill_matrices(codes, matrices)
         log_forest_sums(matrices, work, sums)
 
-    def fill_marginals(
-        self, codes: Codes, matrices: Floats, work: Workspace, sums: Floats, marginals: Floats
-    ) -> None:
+    def fill_marginals(self, codes: Codes, matrices: Floats, work: Workspace, sums: Floats, marginals: Floats) -> None:
         """Fill `sums` as `fill_log_sums` does, and `marginals` like `matrices` with the probabilities of arcs."""
         self.fill_matrices(codes, matrices)
         arc_marginals(matrices, work, sums, marginals)
@@ -165,7 +168,7 @@ class ArcWeights:
             )
         stops = np.ones(len(self.root)) if self.stop is None else self.stop[1:]
         # quotients by the largest, not products with its inverse: weights of 1e-320 throughout are as good as any
-        weights = self._balanced(self._balanced(self.table) * (stops / max(stops.max(), np.finfo(float).tiny)))
+        weights, _ = self.balanced(self.balanced(self.table)[0] * (stops / max(stops.max(), np.finfo(float).tiny)))
         # sums c B <= 3/16 keep s in [3/4, 1], where the iteration contracts by 1/3 or better
         weights = weights * (3.0 / 16.0 / max(weights.sum(axis=1).max(), 1.0))
         if (weights[(self.table > 0) & (stops > 0)] == 0).any():
@@ -177,13 +180,16 @@ class ArcWeights:
                 break
         return ArcWeights(weights / stop[1:], self.cardinalities, stop)
 
-    def _balanced(self, weights: Floats) -> Floats:
-        """Scale the arcs into each variable so that the largest is 1."""
+    def balanced(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Scale weights, an array like `table`, so that the largest into each variable is 1; give them and (n,) the largest.
+
+        It changes no probability. Where all weights into a variable are 0 they stay.
+        """
         largest = np.array([weights[:, a:b].max() for a, b in zip(self.offsets[:-1], self.offsets[1:], strict=True)])
         scale = np.repeat(np.where(largest > 0, largest, 1.0), self.cardinalities)
         with np.errstate(under="ignore"):
             balanced: Floats = weights / scale
-        return balanced
+        return balanced, largest
 
 
 def arc_mask(cardinalities: tuple[int, ...]) -> Booleans:

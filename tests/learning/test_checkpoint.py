@@ -1,5 +1,7 @@
 """A fit that is killed goes on and ends at the same bits; checkpoints are whole or absent."""
 
+import csv
+import json
 import signal
 import subprocess
 import sys
@@ -10,33 +12,54 @@ import numpy as np
 import pytest
 
 from ldfm import LDFM
+from ldfm import load as load_model
 from ldfm.learning import CheckpointError, fitting
 from ldfm.networks import load
 
 CHILD = """
+import json
 import sys
 import numpy as np
 from ldfm import LDFM
-from ldfm.networks import load
-objective, steps, path = sys.argv[1:4]
-model = LDFM(objective=objective, max_iter=int(steps), tol=0.0, random_state=0, n_jobs=1, checkpoint=path)
+table, path, settings = sys.argv[1:]
+model = LDFM(**json.loads(settings), tol=0.0, random_state=0, n_jobs=1, checkpoint=path)
 print("ready", flush=True)
-model.fit(load("asia").sample(400, seed=0))
+model.fit(table)
 np.save(path + ".npy", np.vstack([model.weights_.table, model.weights_.stop[None, 1:]]))
 """
-STEPS = {"generation": 400, "likelihood": 600}
+FITS = {
+    "generation": {"objective": "generation", "max_iter": 400},
+    "generation, missing cells": {"objective": "generation", "max_iter": 200},
+    "likelihood": {"objective": "likelihood", "max_iter": 600},
+}
 
 
-def uninterrupted(objective: str) -> np.ndarray:
-    model = LDFM(objective=objective, max_iter=STEPS[objective], tol=0.0, random_state=0, n_jobs=2)
-    model.fit(load("asia").sample(400, seed=0))
+def rows_with_gaps(rows: int) -> dict[str, list]:
+    """Give rows of which every other has gaps: some few, drawn exactly, and some so many that chains draw them."""
+    rng = np.random.default_rng(0)
+    gaps = {name: rng.random(rows) < 0.6 * (np.arange(rows) % 2) for name in load("asia").variables}
+    table = load("asia").sample(rows, seed=0)
+    return {name: [None if gap else cell for gap, cell in zip(gaps[name], table[name], strict=True)] for name in table}
+
+
+def write_csv(path: Path, table: dict[str, list]) -> None:
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*table.values(), strict=True))
+
+
+def uninterrupted(table: Path, settings: dict) -> np.ndarray:
+    model = LDFM(**settings, tol=0.0, random_state=0, n_jobs=2).fit(table)
     return np.vstack([model.weights_.table, model.weights_.stop[None, 1:]])
 
 
-@pytest.mark.parametrize("objective", ["generation", "likelihood"])
-def test_a_killed_fit_ends_at_the_same_bits(objective, tmp_path):
+@pytest.mark.parametrize("fit", FITS)
+def test_a_killed_fit_ends_at_the_same_bits(fit, tmp_path):
     path, rng, kills = tmp_path / "fit.checkpoint", np.random.default_rng(0), 0
-    command = [sys.executable, "-c", CHILD, objective, str(STEPS[objective]), str(path)]
+    table = tmp_path / "rows.csv"
+    write_csv(table, rows_with_gaps(400) if "missing" in fit else load("asia").sample(400, seed=0))
+    command = [sys.executable, "-c", CHILD, str(table), str(path), json.dumps(FITS[fit])]
     for _ in range(40):
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         process.stdout.readline()
@@ -53,7 +76,7 @@ def test_a_killed_fit_ends_at_the_same_bits(objective, tmp_path):
         kills += 1
         assert process.returncode == -signal.SIGKILL
     assert kills > 0
-    assert np.array_equal(np.load(f"{path}.npy"), uninterrupted(objective))
+    assert np.array_equal(np.load(f"{path}.npy"), uninterrupted(table, FITS[fit]))
 
 
 class Stopped(Exception):
@@ -94,6 +117,54 @@ def test_taken_up_with_other_threads_and_refused_by_other_fits(objective, tmp_pa
             continue  # EM of complete rows draws nothing but its kept draws
         with pytest.raises(CheckpointError, match="is the checkpoint of another fit"):
             LDFM(n_jobs=1, checkpoint=path, **{**settings, **change}).fit(other)
+
+
+@pytest.mark.parametrize("left", [6, 2, 1])  # iterations to go: from the best on held-out rows, and past it
+def test_em_goes_on_with_its_draws_and_its_best_weights(left, tmp_path, monkeypatch):
+    rows, path = rows_with_gaps(120), tmp_path / "fit"
+    settings = {"objective": "generation", "max_iter": 30, "random_state": 0, "n_jobs": 1, "validation_fraction": 0.2}
+    whole = LDFM(**settings).fit(rows)
+    with monkeypatch.context() as patch:
+        stopped_after(len(whole.history_) - left, patch)
+        with pytest.raises(Stopped):
+            LDFM(checkpoint=path, **settings).fit(rows)
+    taken_up = LDFM(checkpoint=path, **settings).fit(rows)
+    assert np.array_equal(taken_up.weights_.table, whole.weights_.table)
+    assert np.array_equal(taken_up.history_.objective, whole.history_.objective)
+    assert np.array_equal(taken_up.history_.validation, whole.history_.validation)
+    assert "validation" in whole.history_.reason
+    assert (taken_up.history_.converged, taken_up.history_.reason) == (True, whole.history_.reason)
+
+
+@pytest.mark.parametrize(("objective", "steps"), [("generation", 15), ("likelihood", 200)])
+def test_going_on_from_weights_replaces_the_checkpoint_of_the_fit_before(objective, steps, tmp_path, monkeypatch):
+    path = tmp_path / "fit"
+    batches = [load("asia").sample(120, seed=seed) for seed in range(3)]
+    settings = {"objective": objective, "max_iter": steps, "tol": 0.0, "random_state": 0, "n_jobs": 1}
+    whole, kept = LDFM(**settings), LDFM(checkpoint=path, **settings)
+    for batch in batches[:2]:
+        whole.partial_fit(batch)
+        kept.partial_fit(batch)
+    kept.save(tmp_path / "model")
+    with monkeypatch.context() as patch:
+        stopped_after(2, patch)
+        with pytest.raises(Stopped):
+            kept.partial_fit(batches[2])
+    stopped = path.read_bytes()
+    with pytest.raises(CheckpointError, match="is the checkpoint of another fit"):
+        LDFM(checkpoint=path, **settings).partial_fit(batches[2])
+    assert path.read_bytes() == stopped
+    lengths = []
+    monkeypatch.setattr(fitting, "write_checkpoint", lambda *arguments: lengths.append(len(arguments[3]["steps"])))
+    taken_up = load_model(tmp_path / "model").set_params(checkpoint=path, n_jobs=1).partial_fit(batches[2])
+    whole.partial_fit(batches[2])
+    assert lengths[0] > 1
+    assert np.array_equal(taken_up.weights_.table, whole.weights_.table)
+    # so does a warm start, but not over a file that is no checkpoint
+    taken_up.set_params(warm_start=True).fit(batches[0])
+    path.write_text("mine")
+    with pytest.raises(CheckpointError, match="is not a checkpoint of a fit"):
+        taken_up.partial_fit(batches[1])
 
 
 @pytest.mark.parametrize("objective", ["generation", "likelihood"])

@@ -95,7 +95,7 @@ def test_validation_rows_stop_overfitting_and_the_best_weights_are_kept():
         None,
         EMSettings(max_iter=2000, tol=0.0, patience=5),
         merge_rows(held_out),
-        lambda weights, _: seen.append(weights),
+        lambda state: seen.append(state.weights),
     )
     assert history.converged
     assert "validation" in history.reason

@@ -94,7 +94,7 @@ def _fit_oracle(rows: Rows, run: Run) -> Fit:
     return Fit(peers.Oracle(rows.network).fit(), {})
 
 
-def _fit_peer(kind: type[peers.Peer]) -> Callable[[Rows, Run], Fit]:
+def _fit_peer(kind: type[peers.LearningPeer]) -> Callable[[Rows, Run], Fit]:
     def fit(rows: Rows, run: Run) -> Fit:
         options = {"n_jobs": run.n_jobs, "random_state": run.seed}
         if run.effort.peer_chains is not None and "chains" in kind().get_params():

@@ -4,9 +4,8 @@
 import numpy as np
 from numba import njit
 
-from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.extended_range import choose
-from ldfm.kernels.forest_sums import log_forest_sums
+from ldfm.kernels.gibbs import fill_log_sums
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -19,13 +18,7 @@ def naive_sweeps(model, clamped, codes, sweeps, work, generator, visits):
             if clamped[i] >= 0:
                 continue
             k = model.offsets[i + 1] - model.offsets[i]
-            rows = np.empty((k, n), dtype=np.int64)
-            for v in range(k):
-                rows[v] = codes
-                rows[v, i] = v
-            matrices = np.empty((k, n + 1, n))
-            fill_arc_matrices(model.table, model.offsets, rows, matrices)
-            log_forest_sums(matrices, work, logs[:k])
+            fill_log_sums(model, codes, i, work, logs)
             shares[:k] = np.exp(logs[:k] - logs[:k].max())
             shares[:k] /= shares[:k].sum()
             visits[0, i, :k] += shares[:k]

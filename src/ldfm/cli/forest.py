@@ -56,13 +56,16 @@ def forest(
 
 def _row_of(model: "LDFM", table: Path, row: int) -> dict[str, Any]:
     """Give the values of one row of a table, None where they are unknown."""
-    from ldfm.tables import MISSING, encode, read_source
+    from ldfm.tables import encode, missing_cells, read_source
 
     codes = encode(read_source(table), model.schema_).codes
     if row >= len(codes):
         raise ValueError(f"{table} has no row {row}: it has {len(codes)} rows, the first is row 0")
     columns = model.schema_.columns
-    return {c.name: None if code == MISSING else c.values[code] for c, code in zip(columns, codes[row], strict=True)}
+    return {
+        column.name: None if missing else column.decode(codes[row, place : place + 1])[0]
+        for place, (column, missing) in enumerate(zip(columns, missing_cells(codes[row]), strict=True))
+    }
 
 
 def _arcs(names: list[str], marginals: Any, threshold: float) -> list[dict[str, Any]]:

@@ -77,6 +77,14 @@ class Diagnostics:
             np.ones(rows, dtype=np.bool_),
         )
 
+    def note(self, place: int, effective: float, r_hat: float, sweeps: int, *, met: bool) -> None:
+        """Write down how the answer of a row came from chains."""
+        self.exact[place] = False
+        self.effective_draws[place] = effective
+        self.r_hat[place] = r_hat
+        self.sweeps[place] = sweeps
+        self.met[place] = met
+
     def of_rows(self, places: Integers) -> "Diagnostics":
         """Give the diagnostics of rows that are copies of these, at `places`."""
         return Diagnostics(
@@ -92,7 +100,7 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Log-likelihoods of query cells given evidence cells, one entry a row, in nats.
+    """Log-likelihoods of query cells given evidence cells, one entry a row, in nats; log densities where cells are continuous.
 
     Attributes
     ----------
@@ -115,11 +123,11 @@ class QueryResult:
     n_query: Integers
     diagnostics: Diagnostics
 
-    def of_rows(self, places: Integers) -> "QueryResult":
-        """Give the answers of rows that are copies of these, at `places`."""
+    def of_rows(self, places: Integers, log_scales: Floats | float = 0.0) -> "QueryResult":
+        """Give the answers of rows that are copies of these, at `places`, in units so much larger."""
         return QueryResult(
-            self.joint[places],
-            self.marginal[places],
+            (self.joint - log_scales)[places],
+            (self.marginal - log_scales)[places],
             self.joint_se[places],
             self.marginal_se[places],
             self.n_query[places],
@@ -244,7 +252,7 @@ class Marginals:
     def number_table(self) -> Any:
         """Table (row, variable, mean, deviation, standard_error, low, high) of the unknown cells of continuous columns.
 
-        Between `low` and `high` lie nine tenths of the posterior; `standard_error` is that of the mean. A frame or mapping as `table`.
+        Between `low` and `high` lie nine tenths of the posterior; `standard_error` is that of the mean. A frame or a mapping.
         """
         names = ("row", "variable", "mean", "deviation", "standard_error", "low", "high")
         parts: dict[str, list[Any]] = {name: [] for name in names}

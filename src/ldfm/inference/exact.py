@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -44,7 +45,7 @@ class ExactTables:
     """
 
     def __init__(self, weights: Weights, n_jobs: int | None = 1) -> None:
-        self.weights = weights
+        self.weights: Any = weights  # whose kind is known to who made it
         self.n_jobs = n_jobs
         self._joint: Floats | None = None
 

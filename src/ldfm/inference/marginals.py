@@ -38,23 +38,17 @@ def find_marginals(
     errors = [np.zeros((count, k)) for k in cardinalities]
     for variable, found in enumerate(exact.marginals(tables, rows.only(enumerated))):
         means[variable][enumerated] = found
-    diagnostics = Diagnostics.of_exact(states)
+    diagnostics = Diagnostics.of_exact(states, method=method if len(others) else "exact")
     if len(others):
-        diagnostics = Diagnostics.of_exact(states, method=method)
-        diagnostics.exact[others] = False
-        for place, answer in zip(
-            others, _sample(tables, rows, others, method, budget, seed, starts(), verbose), strict=True
-        ):
+        answers = _sample(tables, rows, others, method, budget, seed, starts(), verbose)
+        for place, answer in zip(others.tolist(), answers, strict=True):
             for variable, code in enumerate(rows.codes[place]):
                 if code == MISSING:
                     means[variable][place] = answer.means[variable, : cardinalities[variable]]
                     errors[variable][place] = answer.errors[variable, : cardinalities[variable]]
                 else:
                     means[variable][place, code] = 1.0
-            diagnostics.effective_draws[place] = answer.effective
-            diagnostics.r_hat[place] = answer.r_hat
-            diagnostics.sweeps[place] = answer.sweeps
-            diagnostics.met[place] = answer.met
+            diagnostics.note(place, answer.effective, answer.r_hat, answer.sweeps, met=answer.met)
     return means, errors, diagnostics
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from ldfm.draws import resample
 from ldfm.forests import log_sums, marginals_of_arcs
 from ldfm.inference import exact
 from ldfm.inference.answers import Diagnostics, Method, Numbers, QueryResult
@@ -16,7 +17,7 @@ from ldfm.inference.budget import Budget, Meter
 from ldfm.inference.diagnostics import effective_draws, r_hat, standard_error
 from ldfm.kernels.elimination import schedule_of
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.kernels.mixed_clamping import clamp_cells, climb_cells, fill_conditionals
+from ldfm.kernels.mixed_states import climb_cells, draw_parents_of, fill_conditionals
 from ldfm.kernels.mixed_sweeps import BLOCKED, BOTH, GIBBS, TREE, draw_forests_of, mixed_sweeps, sweep_rows
 from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import map_in_order
@@ -165,7 +166,7 @@ def sample_marginals(
             largest = float(relative[moving].max())
         met = largest <= target and worst <= LARGEST_R_HAT and fewest >= FEWEST_DRAWS
         if met or meter.is_used_up():
-            kept = normals[:, :: -(-sweeps // KEPT)].reshape(-1, n, 2)
+            kept = normals[:, np.linspace(0, sweeps - 1, KEPT).astype(np.int64)].reshape(-1, n, 2)
             return _Sampled(
                 shares.mean(axis=(0, 1)), errors, means, mean_errors, deviations, kept,
                 fewest, worst, meter.sweeps, met,
@@ -201,7 +202,9 @@ def find_marginals(
     errors = [np.zeros((count, k)) for k in weights.cardinalities]
     for variable, found in enumerate(exact.marginals(model.tables, rows.only(enumerated))):
         means[variable][enumerated] = found
-    numbers = {i: Numbers.known(rows.codes[:, i], CHAINS * KEPT) for i in np.flatnonzero(weights.continuous)}
+    numbers = {
+        i: Numbers.known(rows.codes[:, i], CHAINS * KEPT) for i, is_one in enumerate(weights.continuous) if is_one
+    }
     states = np.array([float(exact.count_states(weights, row)) for row in missing])
     diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)
     diagnostics.exact[others] = False
@@ -285,9 +288,7 @@ def find_queries(
             target = JOINT_TARGET if budget.target_se is None else budget.target_se
             diagnostics.met[place] = joint_se[place] <= target
             advance()
-    return QueryResult(
-        joint, marginal, joint_se, marginal_se, asked.sum(axis=1).astype(np.int64), diagnostics
-    )
+    return QueryResult(joint, marginal, joint_se, marginal_se, asked.sum(axis=1).astype(np.int64), diagnostics)
 
 
 def _clamped(
@@ -299,7 +300,7 @@ def _clamped(
     seed: np.random.SeedSequence,
     row: int,
 ) -> tuple[Floats, Floats, int]:
-    """Give for each of independent populations the log of the joint (groups,) and of each cell's own (groups, cells), and sweeps."""
+    """Give from independent populations the logs of the joint (groups,) and of each cell's own (groups, cells), and the sweeps."""
     meter, generator = Meter(budget), np.random.default_rng(seed)
     target = JOINT_TARGET if budget.target_se is None else budget.target_se
     logs: list[float] = []
@@ -310,17 +311,45 @@ def _clamped(
             own = np.empty((len(cells), len(asked)))
             fill_conditionals(model.weights.model, cells, parents, asked, values, own)
             singles.append(_logs_of_means(own))
-            order, clamped = generator.permutation(asked), known.copy()
-            schedule = schedule_of(len(known), 1)
-            logs.append(
-                clamp_cells(model.weights.model, clamped, cells, parents, order, values, SWEEPS, schedule, generator)
-            )
+            order = generator.permutation(asked)
+            logs.append(clamp_cells(model.weights, known, cells, parents, order, values, generator))
             meter.sweeps += PARENTS_OF_STATES * WARM_UP + STATES * (APART + SWEEPS * len(asked))
         spent = meter.sweeps
         meter.sweeps = 2 * spent - 1  # after another round
         if _log_of_mean(np.array(logs))[1] <= target or meter.is_used_up():
             return np.array(logs), np.array(singles).reshape(len(logs), len(asked)), spent
         meter.sweeps = spent
+
+
+def clamp_cells(
+    weights: MixedWeights,
+    known: Floats,
+    cells: Floats,
+    parents: Integers,
+    order: Integers,
+    values: Floats,
+    generator: np.random.Generator,
+) -> float:
+    """Estimate log p(`values` of the cells of `order` | known cells) from a population of states given these, clamping in turn.
+
+    A state gives the next cell the probability, or density, that it has given all other cells and the forest, its own parent summed
+    out. The mean over the population estimates that of the cell given those clamped; states are drawn in proportion, the cell is
+    clamped, its parent is drawn, and each state moves on. The product of the means is unbiased, if the first population was right.
+    """
+    schedule, clamped, total = schedule_of(len(known), 1), np.tile(known, (len(cells), 1)), 0.0
+    found = np.empty((len(cells), 1))
+    for i in order:
+        fill_conditionals(weights.model, cells, parents, np.array([i]), values, found)
+        log_mean = float(_logs_of_means(found)[0])
+        if log_mean == -np.inf:
+            return -np.inf
+        total += log_mean
+        chosen = resample(found[:, 0], generator)
+        cells, parents = cells[chosen], parents[chosen]
+        cells[:, i] = clamped[:, i] = values[i]
+        draw_parents_of(weights.model, cells, parents, i, generator)
+        sweep_rows(weights.model, clamped, cells, parents, BOTH, SWEEPS, schedule, generator)
+    return total
 
 
 def _population(
@@ -400,7 +429,7 @@ def most_probable(model: MixedModelOfRows, rows: MergedRows, seed: np.random.See
     def one(place: int) -> Floats:
         known = rows.codes[place]
         if not np.isnan(known).any():
-            return known
+            return np.asarray(known, dtype=np.float64)
         states = _draw_states(model, known, CLIMBS, np.random.default_rng(seeds[place]), int(rows.first_rows[place]))
         scratch = np.empty((2, n + 1, n))
         heights = [climb_cells(model.weights.model, known, state, scratch) for state in states]

@@ -37,10 +37,9 @@ def find_queries(
     enumerated, others = np.flatnonzero(~sampled), np.flatnonzero(sampled)
     joint, marginal = np.zeros(count), np.zeros(count)
     joint[enumerated], marginal[enumerated], _ = exact.query(tables, rows.only(enumerated), asked[enumerated])
-    diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)
+    diagnostics = Diagnostics.of_exact(states, method=method if len(others) else "exact")
     errors = np.zeros(count), np.zeros(count)
     if len(others):
-        diagnostics.exact[others] = False
         model, seeds, states_to_start = fold(tables.weights), seed.spawn(count), starts()
 
         def one(place: int) -> SampledQuery:
@@ -61,13 +60,6 @@ def find_queries(
             for place, answer in zip(others.tolist(), map_in_order(one, others.tolist(), tables.n_jobs), strict=True):
                 joint[place], errors[0][place] = answer.joint, answer.joint_se
                 marginal[place], errors[1][place] = answer.marginal, answer.marginal_se
-                _note(diagnostics, place, answer)
+                diagnostics.note(place, answer.effective, answer.r_hat, answer.sweeps, met=answer.met)
                 advance()
     return QueryResult(joint, marginal, *errors, asked.sum(axis=1).astype(np.int64), diagnostics)
-
-
-def _note(diagnostics: Diagnostics, place: int, answer: SampledQuery) -> None:
-    diagnostics.effective_draws[place] = answer.effective
-    diagnostics.r_hat[place] = answer.r_hat
-    diagnostics.sweeps[place] = answer.sweeps
-    diagnostics.met[place] = answer.met

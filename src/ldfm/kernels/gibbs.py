@@ -23,7 +23,7 @@ from ldfm.kernels.one_sum import log_forest_sum, make_elimination
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fill_log_sums(model, codes, i, work, logs):
+def fill_log_sums(model, codes, i, work, logs):
     """Fill `logs` with log Z for each value of X_i, whatever the weights are; O(k n^3)."""
     n = codes.shape[0]
     k = model.offsets[i + 1] - model.offsets[i]
@@ -54,7 +54,7 @@ def fill_conditional(model, walks, codes, i, log_now, scratch, logs, shares):
         trusted = trusted and logs[v] > -inf
     set_value(model, walks, i, codes[i])
     if not trusted:
-        _fill_log_sums(model, codes, i, work, logs)
+        fill_log_sums(model, codes, i, work, logs)
     largest, total = -inf, 0.0
     for v in range(k):
         largest = max(largest, logs[v])

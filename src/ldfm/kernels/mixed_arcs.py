@@ -1,10 +1,10 @@
-"""Rows of cells <-> arc matrices of a model with continuous variables.
+r"""Rows of cells <-> arc matrices of a model with continuous variables.
 
 A row is `cells` (n,): the code of a discrete variable, the standardised value of a continuous one. A continuous variable has one
 column and one row in every array (S + 1, S): S counts the values of discrete variables and one state a continuous one. The weight
 of the arc from row u to column t is table[u, t] times
 
-    parent \\ child        discrete value t                        continuous t
+    parent \ child         discrete value t                        continuous t
     root, discrete u       1                                       Normal(intercept, deviation)
     continuous u           softmax over the child's values of      Normal(intercept + slope x_u, deviation)
                            intercept + slope x_u
@@ -200,6 +200,15 @@ def log_sum_of_logs(logs, matrix):
             for j in range(m):
                 matrix[k, j] += share * matrix[1 + m, j]
     return total + found if found > LEAST else log_forest_sum_of_logs(logs)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_sums(model, rows, sums):
+    """Fill `sums` with the log forest sums of rows, one by one: for few rows and many models."""
+    logs, matrix = np.empty((rows.shape[1] + 1, rows.shape[1])), np.empty((rows.shape[1] + 1, rows.shape[1]))
+    for row in range(rows.shape[0]):
+        fill_logs(model, rows[row], logs)
+        sums[row] = log_sum_of_logs(logs, matrix)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

@@ -174,7 +174,7 @@ def draw_given_parent(model, cells, parents, i, scratch, generator):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def record_given_parent(model, cells, parents, i, scratch, shares):
-    """Add the distribution of discrete x_i given forest and other cells to `shares`; give mean and deviation of a continuous one."""
+    """Add the distribution of a discrete cell given forest and other cells to `shares`; give mean and deviation of another."""
     children, logs, found = scratch
     family = children[: children_of(parents, i, children)]
     if not model.continuous[i]:

@@ -1,6 +1,7 @@
 """Sweeps over cells and forest of a mixed model: each leaves their distribution given the known cells unchanged.
 
-`schedule` is that of `elimination.schedule_of` down to single variables. State of a chain: `cells` (n,) and `parents` (n,). Known cells (`clamped` not NaN) never change; their parents do.
+State of a chain: `cells` (n,) and `parents` (n,). Known cells (`clamped` not NaN) never change; their parents do. `schedule` is
+that of `elimination.schedule_of` down to single variables.
 """
 
 from math import inf, log

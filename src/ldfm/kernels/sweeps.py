@@ -118,69 +118,77 @@ def _add_free(posterior, offsets, clamped, visits):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _mark_descendants(parents, i, below_i):
-    """Mark i and all variables below it."""
+def _mark_descendants(parents, i, marks):
+    """Set `marks` to 1 for i and all variables below it, else to 0; O(n), as every path up ends where another has been."""
     n = parents.shape[0]
-    below_i[:] = False
-    below_i[i] = True
-    changed = True
-    while changed:
-        changed = False
-        for j in range(n):
-            if not below_i[j] and parents[j] != ROOT and below_i[parents[j]]:
-                below_i[j] = True
-                changed = True
+    marks[:] = -1
+    marks[i] = 1
+    for j in range(n):
+        top = j
+        while top != ROOT and marks[top] < 0:
+            top = parents[top]
+        mark = 0 if top == ROOT else marks[top]
+        below = j
+        while below != top:
+            marks[below] = mark
+            below = parents[below]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def tree_sweeps(model, clamped, codes, parents, sweeps, generator, visits):
-    """Draw value and parent of each variable together, given the rest of the forest and the other values; O(n k + n^2) a variable.
+    """Draw value and parent of each variable together, given the rest of the forest and the other values; O(n k) a variable.
 
     The probability of value v and parent p is proportional to w(v | x_p) times the product over the children c of w(x_c | v), p
     not below the variable. (The paper's printed sampler leaves the children out, and is then not valid.)
     """
     n = codes.shape[0]
-    table, offsets = model.table, model.offsets
-    below_i = np.empty(n, dtype=np.bool_)
-    weights = np.empty(model.most * (n + 1))
+    offsets = model.offsets
+    marks, values = np.empty(n, dtype=np.int64), 1 + offsets[:n] + codes
+    shares, arcs = np.empty(model.most), np.empty(n + 1)
     for sweep in range(sweeps):
         for i in range(n):
-            _mark_descendants(parents, i, below_i)
-            low, high = (0, offsets[i + 1] - offsets[i]) if clamped[i] < 0 else (clamped[i], clamped[i] + 1)
-            for v in range(low, high):
-                children = _children_weight(table, offsets, codes, parents, i, offsets[i] + v)
-                place = (v - low) * (n + 1)
-                weights[place] = table[0, offsets[i] + v] * children
-                for p in range(n):
-                    above = table[1 + offsets[p] + codes[p], offsets[i] + v]
-                    weights[place + 1 + p] = 0.0 if below_i[p] else above * children
-            count = (high - low) * (n + 1)
-            if len(visits) and clamped[i] < 0:
-                _add_shares(weights, count, n + 1, visits[sweep * len(visits) // sweeps, i])
-            chosen = choose(weights[:count], generator.random())
-            codes[i] = low + chosen // (n + 1)
-            parents[i] = chosen % (n + 1) - 1
+            _mark_descendants(parents, i, marks)
+            if clamped[i] < 0:
+                k = offsets[i + 1] - offsets[i]
+                _fill_children(model, values, parents, i, shares[:k])
+                for v in range(k):
+                    shares[v] *= _fill_arcs(model.by_child[offsets[i] + v], values, marks, arcs)
+                if len(visits):
+                    _add_shares(shares[:k], visits[sweep * len(visits) // sweeps, i])
+                codes[i] = choose(shares[:k], generator.random())
+                values[i] = 1 + offsets[i] + codes[i]
+            _fill_arcs(model.by_child[values[i] - 1], values, marks, arcs)
+            parents[i] = choose(arcs, generator.random()) - 1
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _children_weight(table, offsets, codes, parents, i, value):
-    """Give the product of the weights of the arcs from a value of i to its children, relative to their largest possible size."""
-    product = 1.0
-    for c in range(codes.shape[0]):
+def _fill_arcs(into, values, marks, arcs):
+    """Fill `arcs` (n + 1,) with the arcs into a value from the root and from all variables that are not marked; give their sum."""
+    total = into[0]
+    arcs[0] = total
+    for p in range(values.shape[0]):
+        arcs[1 + p] = 0.0 if marks[p] else into[values[p]]
+        total += arcs[1 + p]
+    return total
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _fill_children(model, values, parents, i, products):
+    """Fill `products` with the product of the arcs to the children of i from each of its values, each relative to the largest."""
+    products[:] = 1.0
+    first = 1 + model.offsets[i]
+    for c in range(values.shape[0]):
         if parents[c] == i:
-            child = offsets[c] + codes[c]
-            largest = 0.0
-            for v in range(offsets[i], offsets[i + 1]):
-                largest = max(largest, table[1 + v, child])
-            product *= table[1 + value, child] / largest
-    return product
+            into, largest = model.by_child[values[c] - 1], 0.0
+            for v in range(len(products)):
+                largest = max(largest, into[first + v])
+            for v in range(len(products)):
+                products[v] *= into[first + v] / largest
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _add_shares(weights, count, stride, shares):
-    """Add to `shares` the share of each value in weights that come in runs of `stride` a value."""
-    total = 0.0
-    for place in range(count):
-        total += weights[place]
-    for place in range(count):
-        shares[place // stride] += weights[place] / total
+def _add_shares(weights, shares):
+    """Add to `shares` the share of each value in the weights."""
+    total = weights.sum()
+    for v in range(weights.shape[0]):
+        shares[v] += weights[v] / total

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from ldfm.kernels.elimination import LOG_2, log_of, task_at
-from ldfm.kernels.extended_range import ExtendedNumbers, fix_parent, add, choose, condense, eliminate, make_numbers
+from ldfm.kernels.extended_range import ExtendedNumbers, add, choose, condense, eliminate, fix_parent, make_numbers
 
 LEAST_LOG = -1e15  # less is no weight at all: exponents are whole numbers of 64 bits
 

@@ -25,8 +25,11 @@ def write_checkpoint(path: Path, fingerprint: str, arrays: Arrays, record: dict[
         temporary.write_bytes(save(whole, metadata={"ldfm-checkpoint": header}))
 
 
-def read_checkpoint(path: Path, fingerprint: str) -> tuple[Arrays, dict[str, Any]] | None:
-    """Read the checkpoint of the fit with this fingerprint; None where there is no file."""
+def read_checkpoint(path: Path, fingerprint: str, *, going_on: bool = False) -> tuple[Arrays, dict[str, Any]] | None:
+    """Read the checkpoint of the fit with this fingerprint; None where there is no file.
+
+    That of another fit is refused, but for a fit going on from the weights of an earlier one, whose checkpoint may lie there: None.
+    """
     if not path.exists():
         return None
     try:
@@ -36,6 +39,8 @@ def read_checkpoint(path: Path, fingerprint: str) -> tuple[Arrays, dict[str, Any
     except (SafetensorError, KeyError, ValueError, OSError) as error:
         raise CheckpointError(f"{path} is not a checkpoint of a fit: {error}") from error
     if header.get("fingerprint") != fingerprint:
+        if going_on:
+            return None
         raise CheckpointError(
             f"{path} is the checkpoint of another fit (other rows, settings or random_state); remove it or give another path"
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import xlogy
@@ -16,7 +16,7 @@ from ldfm.learning.priors import NoPrior, Prior
 from ldfm.mixed_weights import MixedWeights
 from ldfm.progress import progress
 from ldfm.tables import MergedRows
-from ldfm.types import Booleans, Floats
+from ldfm.types import Booleans, Floats, Rows
 from ldfm.weights import ArcWeights
 
 AnyWeights = TypeVar("AnyWeights", ArcWeights, MixedWeights)
@@ -44,6 +44,25 @@ class EMSettings:
     patience: int = 5
     n_jobs: int | None = None
     verbose: int = 0
+
+
+class EMState(NamedTuple, Generic[AnyWeights]):
+    """All that EM needs to go on from an iteration.
+
+    Attributes
+    ----------
+    weights, best
+        The weights of the iteration, and those that held-out rows liked best up to it.
+    codes
+        Rows as the iteration has them, missing cells holding draws.
+    history
+        The record, with the iteration as its last step.
+    """
+
+    weights: AnyWeights
+    best: AnyWeights
+    codes: Rows
+    history: History
 
 
 def value_counts(rows: MergedRows | CompletedRows, weights: ArcWeights) -> Floats:
@@ -108,8 +127,8 @@ def fit_generation(
     prior: Prior | None = None,
     settings: EMSettings | None = None,
     validation: MergedRows | None = None,
-    observe: Callable[[AnyWeights, History], None] | None = None,
-    history: History | None = None,
+    observe: Callable[[EMState[AnyWeights]], None] | None = None,
+    resumed: EMState[AnyWeights] | None = None,
     seed: int = 0,
 ) -> tuple[AnyWeights, History]:
     """Fit weights to rows by EM. The objective never falls where all rows are complete.
@@ -125,9 +144,9 @@ def fit_generation(
     prior
         None for maximum likelihood.
     observe
-        Called with the weights and the record of every iteration.
-    history
-        The record of a fit that stopped at `start`, to go on from there; without validation rows only.
+        Called with the state of every iteration.
+    resumed
+        A state that the same fit was observed in, to go on from there.
     seed
         Of the draws of missing cells.
 
@@ -141,27 +160,30 @@ def fit_generation(
     total = rows.weights.sum()
     steps: Any = MixedSteps() if isinstance(start, MixedWeights) else DiscreteSteps()
     completed = steps.complete(rows, start, (seed, 1))
-    reason = f"reached max_iter={settings.max_iter}"
-    history = History(reason=reason) if history is None else History(history.steps[:-1], reason=reason)
-    weights, best, best_score = start, start, -np.inf
+    history = History(reason=f"reached max_iter={settings.max_iter}")
+    weights = best = start
+    if resumed:
+        weights, best, completed.codes = resumed.weights, resumed.best, resumed.codes
+        history.steps = resumed.history.steps[:-1]  # the iteration is done again
+    else:
+        completed.redraw(weights, 0, _SWEEPS, settings.n_jobs)
     began = perf_counter() - (history.steps[-1].seconds if history.steps else 0.0)
     with progress("EM", settings.max_iter, settings.verbose) as advance:
         for iteration in range(len(history), settings.max_iter + 1):
-            if len(completed.open_rows):
-                completed.redraw(weights, iteration, _SWEEPS, settings.n_jobs)
             counts = steps.expect(weights, completed, settings.n_jobs)
             objective = steps.log_probability(weights, counts, completed)
             objective = (objective + steps.log_prior(weights, prior)) / total
             score = None if validation is None else _validation_score(weights, validation, settings.n_jobs)
+            if score is not None and score > max(history.validation, default=-np.inf):
+                best = weights
             history.steps.append(Step(iteration, float(objective), score, perf_counter() - began))
             if observe:
-                observe(weights, history)
-            if score is not None and score > best_score:
-                best, best_score = weights, score
+                observe(EMState(weights, best, completed.codes, history))
             if _has_stopped(history, settings, noisy=len(completed.open_rows) > 0):
                 break
             if iteration < settings.max_iter:
                 weights = steps.maximise(weights, counts, completed, prior)
+                completed.redraw(weights, iteration + 1, _SWEEPS, settings.n_jobs)
                 advance(f"{objective:.5f} nats a row")
     return (weights if validation is None else best), history
 
@@ -176,7 +198,7 @@ def _validation_score(weights: Weights, rows: MergedRows, n_jobs: int | None) ->
 def _has_stopped(history: History, settings: EMSettings, *, noisy: bool) -> bool:
     """Say whether the fit is done, and note why; an objective with draws in it goes up and down and does not tell."""
     objective, scores = history.objective, history.validation
-    if not noisy and len(objective) > 1 and objective[-1] - objective[-2] < settings.tol and objective[-2] > -np.inf:
+    if not noisy and len(objective) > 1 and -np.inf < objective[-2] and objective[-1] - objective[-2] < settings.tol:
         history.converged, history.reason = True, f"objective rose by less than tol={settings.tol:g}"
     elif len(scores) - 1 - _last_best(scores) >= settings.patience:
         history.converged, history.reason = True, f"no better validation score in {settings.patience} iterations"

@@ -1,27 +1,31 @@
 """One way to learn from merged rows, whatever the objective, with checkpoints."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import prod
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ldfm import mixed_draws
 from ldfm.draws import anneal
-from ldfm.forests import log_sums
-from ldfm.learning.checkpoint import read_checkpoint, write_checkpoint
-from ldfm.learning.em import EMSettings, fit_generation
+from ldfm.forests import Weights, log_sums
+from ldfm.learning.checkpoint import Arrays, read_checkpoint, write_checkpoint
+from ldfm.learning.em import AnyWeights, EMSettings, EMState, fit_generation
 from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
+from ldfm.learning.mixed_em import first_weights
 from ldfm.learning.priors import ModifiedDirichlet, Prior
-from ldfm.tables import MergedRows
-from ldfm.types import Codes, Integers
-from ldfm.weights import ArcWeights
+from ldfm.mixed_weights import MixedWeights
+from ldfm.tables import MergedRows, Schema, merge_rows, missing_cells
+from ldfm.types import Floats, Integers, Rows
+from ldfm.weights import ArcWeights, Variant
 
 Objective = Literal["generation", "likelihood"]
 KEPT_DRAWS = 1024  # draws of the model kept with it, to start chains from
 _ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
+_ARRAYS = ("table", "stop", "intercepts", "slopes", "deviations")
 _START = EMSettings(max_iter=20, tol=0.0)
 _START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
 
@@ -41,7 +45,8 @@ class FitSettings:
     seed
         Whole number from which everything random is made.
     checkpoint
-        File to keep the state of the fit in, and to go on from.
+        File to keep the state of the fit in, and to go on from. That of another fit is refused, or replaced where the fit goes on
+        from the weights of an earlier one.
     n_jobs, verbose
         Threads and progress.
     """
@@ -59,15 +64,47 @@ class FitSettings:
 class Fitted(NamedTuple):
     """What learning gives: weights, a record, and draws of the model (draws, n) to start chains from."""
 
-    weights: ArcWeights
+    weights: Any  # ArcWeights or MixedWeights, as what learning started from
     history: History
-    draws: Codes
+    draws: Rows
+
+
+def hold_out(
+    codes: Rows, row_weights: Floats, fraction: float | None, objective: Objective, seed: int
+) -> tuple[MergedRows, MergedRows | None]:
+    """Give rows to learn from, and complete ones held out to stop by.
+
+    `fraction` is a share of all rows, at most all complete ones; None: none for EM, for the likelihood a tenth of the complete
+    rows, up to 1,000.
+    """
+    rows = len(codes)
+    complete = np.flatnonzero(~missing_cells(codes).any(axis=1) & (row_weights > 0))
+    if fraction is None:
+        held = min(len(complete) // 10, 1000) if objective == "likelihood" and len(complete) >= 100 else 0
+    else:
+        held = max(1, round(rows * fraction))
+        if held >= rows:
+            raise ValueError(f"validation_fraction {fraction} of {rows} rows leaves none to learn from")
+        if not len(complete):
+            raise ValueError("validation_fraction holds out complete rows of positive weight, and the table has none")
+    if held == 0:
+        return merge_rows(codes, row_weights), None
+    rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
+    train = np.setdiff1d(np.arange(rows), rest)
+    return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
+
+
+def uniform_weights(schema: Schema, variant: Variant) -> Weights:
+    """Give the weights that learning starts from."""
+    if schema.is_mixed:
+        return MixedWeights.uniform(schema.cardinalities, schema.continuous, variant)
+    return ArcWeights.uniform(schema.cardinalities, variant)
 
 
 def learn(
     rows: MergedRows,
-    start: ArcWeights | None,
-    uniform: ArcWeights,
+    start: Weights | None,
+    uniform: Weights,
     settings: FitSettings,
     validation: MergedRows | None,
 ) -> Fitted:
@@ -82,8 +119,12 @@ def learn(
     uniform
         Weights to start from else; its variant is the one that is learned.
     """
+    if isinstance(uniform, MixedWeights):
+        return _learn_mixed(rows, start, uniform, settings, validation)
+    if isinstance(start, MixedWeights):
+        raise TypeError("weights of a mixed model cannot start a discrete one")
     if settings.objective == "generation":
-        weights, history = _learn_generation(rows, start or uniform, settings, validation)
+        weights, history = _learn_generation(rows, start, uniform, settings, validation)
         draws = draw_from(weights, settings.seed, settings.n_jobs)
     else:
         weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
@@ -91,31 +132,60 @@ def learn(
     return Fitted(weights, history, draws[:KEPT_DRAWS])
 
 
+def _learn_mixed(
+    rows: MergedRows, start: Weights | None, uniform: MixedWeights, settings: FitSettings, validation: MergedRows | None
+) -> Fitted:
+    going_on = start if isinstance(start, MixedWeights) else None
+    first = first_weights(rows, uniform) if going_on is None else uniform
+    weights, history = _learn_generation(rows, going_on, first, settings, validation)
+    return Fitted(weights, history, draw_from(weights, settings.seed, settings.n_jobs))
+
+
 def _learn_generation(
-    rows: MergedRows, start: ArcWeights, settings: FitSettings, validation: MergedRows | None
-) -> tuple[ArcWeights, History]:
+    rows: MergedRows,
+    start: AnyWeights | None,
+    uniform: AnyWeights,
+    settings: FitSettings,
+    validation: MergedRows | None,
+) -> tuple[AnyWeights, History]:
     em = EMSettings(
         200 if settings.max_iter is None else settings.max_iter,
         settings.tol,
         n_jobs=settings.n_jobs,
         verbose=settings.verbose,
     )
-    path, history = settings.checkpoint, None
-    # a fit that stops by held-out rows, or draws missing cells, has more state than its weights: it starts anew
-    resumable = path is not None and validation is None and not (rows.codes == -1).any()
-    fingerprint = _fingerprint(rows, start, settings) if resumable else ""
-    if path is not None and resumable:
-        found = read_checkpoint(path, fingerprint)
-        if found:
-            start = ArcWeights(found[0]["table"], start.cardinalities, found[0].get("stop"))
-            history = History.from_json(found[1])
+    first, path = start or uniform, settings.checkpoint
+    if path is None:
+        return fit_generation(rows, first, settings.prior, em, validation, seed=settings.seed)
+    fingerprint = _fingerprint(rows, first, settings, validation)
+    found = read_checkpoint(path, fingerprint, going_on=start is not None)
+    resumed = _em_state(*found, first) if found else None
 
-    def keep(weights: ArcWeights, history: History) -> None:
-        if path is not None and resumable:
-            arrays = {"table": weights.table} | ({} if weights.stop is None else {"stop": weights.stop})
-            write_checkpoint(path, fingerprint, arrays, history.to_json())
+    def keep(state: EMState[AnyWeights]) -> None:
+        write_checkpoint(path, fingerprint, _em_arrays(state), state.history.to_json())
 
-    return fit_generation(rows, start, settings.prior, em, validation, keep, history, settings.seed)
+    return fit_generation(rows, first, settings.prior, em, validation, keep, resumed, settings.seed)
+
+
+def _arrays_of(weights: Weights) -> Arrays:
+    """Give all arrays of weights by their names."""
+    return {name: value for name, value in vars(weights).items() if isinstance(value, np.ndarray) and name in _ARRAYS}
+
+
+def _em_arrays(state: EMState[AnyWeights]) -> Arrays:
+    """Give a state of EM as arrays, but for its record."""
+    arrays: Arrays = {"completed": state.codes}
+    for kind, weights in (("last", state.weights), ("best", state.best)):
+        arrays |= {f"{kind}_{name}": array for name, array in _arrays_of(weights).items()}
+    return arrays
+
+
+def _em_state(arrays: Arrays, record: dict[str, Any], like: AnyWeights) -> EMState[AnyWeights]:
+    """Give the state that `_em_arrays` and a record were made of."""
+    names = _arrays_of(like)
+    kept: list[dict[str, Any]] = [{name: arrays[f"{kind}_{name}"] for name in names} for kind in ("last", "best")]
+    last, best = replace(like, **kept[0]), replace(like, **kept[1])
+    return EMState(last, best, arrays["completed"].copy(), History.from_json(record))
 
 
 def _learn_likelihood(
@@ -125,24 +195,26 @@ def _learn_likelihood(
     settings: FitSettings,
     validation: MergedRows | None,
 ) -> tuple[ArcWeights, History, Integers]:
-    if start is None:
+    first = start
+    if first is None:
         prior = settings.prior or _START_PRIOR
-        start, _ = fit_generation(
+        first, _ = fit_generation(
             rows, uniform, prior, EMSettings(**(asdict(_START) | {"n_jobs": settings.n_jobs})), seed=settings.seed
         )
-    start = _positive(start)
+    first = _positive(first)
     steps = LikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
     if settings.max_iter is not None:
         steps = LikelihoodSettings(**(asdict(steps) | {"max_iter": settings.max_iter}))
-    fit = LikelihoodFit(rows, start, steps, settings.seed, validation)
-    path, fingerprint = settings.checkpoint, _fingerprint(rows, start, settings)
-    found = read_checkpoint(path, fingerprint) if path is not None else None
+    fit, path = LikelihoodFit(rows, first, steps, settings.seed, validation), settings.checkpoint
+    if path is None:
+        return fit.run()
+    fingerprint = _fingerprint(rows, first, settings, validation)
+    found = read_checkpoint(path, fingerprint, going_on=start is not None)
     if found:
         fit.resume(found[0], History.from_json(found[1]))
 
     def keep() -> None:
-        if path is not None:
-            write_checkpoint(path, fingerprint, fit.arrays(), fit.history.to_json())
+        write_checkpoint(path, fingerprint, fit.arrays(), fit.history.to_json())
 
     return fit.run(keep)
 
@@ -157,23 +229,25 @@ def _positive(weights: ArcWeights) -> ArcWeights:
     return ArcWeights(table, weights.cardinalities, weights.stop)
 
 
-def _fingerprint(rows: MergedRows, start: ArcWeights, settings: FitSettings) -> str:
+def _fingerprint(rows: MergedRows, start: Weights, settings: FitSettings, validation: MergedRows | None) -> str:
     """Tell fits apart by their rows, start and settings."""
     digest = sha256()
-    arrays = (
-        rows.codes.astype(np.int64),
-        rows.weights,
-        start.table,
-        start.stop if start.stop is not None else np.zeros(0),
-    )
+    arrays = list(_arrays_of(start).values())
+    for part in (rows, *([] if validation is None else [validation])):
+        arrays += [part.codes if part.codes.dtype.kind == "f" else part.codes.astype(np.int64), part.weights]
     for array in arrays:
+        digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     digest.update(repr((settings.objective, settings.prior, settings.max_iter, settings.tol, settings.seed)).encode())
     return digest.hexdigest()
 
 
-def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1) -> Integers:
+def draw_from(weights: Weights, seed: int, n_jobs: int | None = 1) -> Rows:
     """Give draws of a model: from the table of all rows where that is small, else by annealing."""
+    if isinstance(weights, MixedWeights):
+        return mixed_draws.draw_from(
+            weights, KEPT_DRAWS if all(weights.continuous) else KEPT_DRAWS // 2, (seed, 8), n_jobs
+        )
     cardinalities = weights.cardinalities
     if prod(cardinalities) <= _ENUMERATED:
         codes = np.stack(np.unravel_index(np.arange(prod(cardinalities)), cardinalities), axis=1).astype(np.int64)

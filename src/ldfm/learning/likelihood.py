@@ -128,8 +128,7 @@ class LikelihoodFit:
         self.cardinalities, self.mask = start.cardinalities, start.mask
         self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
         self.total = float(rows.weights.sum())
-        stops = 1.0 if start.stop is None else start.stop[1:]
-        table = ArcWeights(start.table * stops, start.cardinalities)._balanced(start.table * stops)
+        table, _ = start.balanced(start.folded)
         self.start: Floats = np.log(np.where(self.mask, table, 1.0))
         self.history = History(reason=f"reached max_iter={settings.max_iter}")
         states = float(np.prod([float(k) for k in start.cardinalities]))

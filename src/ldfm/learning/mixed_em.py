@@ -137,5 +137,3 @@ def first_weights(rows: MergedRows, uniform: MixedWeights) -> MixedWeights:
         add_statistics(weights.model, filled, rows.weights, pairs, sums)
         weights = with_numbers(weights, *fit_numbers(weights, sums))
     return weights
-
-

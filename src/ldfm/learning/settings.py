@@ -1,34 +1,72 @@
-"""Settings of a fit <-> JSON, for model files: known names with values a fit accepts, in both directions.
+"""Settings of a fit: checks of what users give, and settings <-> JSON for model files.
 
-Threads, progress and checkpoints belong to whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are
-not kept. Nor are kinds, which the schema shows.
+In a model file there are known names with values a fit accepts, in both directions. Threads, progress and checkpoints belong to
+whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds, which the schema
+shows.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior
+from ldfm.checks import check_n_jobs, check_random_state, is_real, is_share, is_whole
+from ldfm.files import check_target
+from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior, Prior
 
 _PRIORS: dict[str, type[Dirichlet] | type[ModifiedDirichlet] | type[NoPrior]] = {
     kind.__name__: kind for kind in (Dirichlet, ModifiedDirichlet, NoPrior)
 }
 
 
-def _is_whole(value: Any, limit: float = np.inf) -> bool:
+def _is_plain_whole(value: Any, limit: float = np.inf) -> bool:
     return type(value) is int and 0 <= value < limit
 
 
 _ACCEPTS: dict[str, Callable[[Any], bool]] = {
     "variant": lambda value: value in ("ldfm", "ldfm-s"),
     "objective": lambda value: value in ("generation", "likelihood"),
-    "max_iter": lambda value: value is None or _is_whole(value, 2**63),
+    "max_iter": lambda value: value is None or _is_plain_whole(value, 2**63),
     "tol": lambda value: type(value) is float and value >= 0,
     "validation_fraction": lambda value: value is None or (type(value) is float and 0 < value < 1),
-    "random_state": lambda value: value is None or _is_whole(value),
+    "random_state": lambda value: value is None or _is_plain_whole(value),
 }
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of an estimator that no fit can be made with; the error names the first."""
+    _check_model(settings["variant"], settings["objective"], settings["prior"])
+    _check_stopping(settings)
+    check_n_jobs(settings["n_jobs"])
+    if settings["checkpoint"] is not None:
+        check_target(Path(settings["checkpoint"]))
+    if not is_real(settings["verbose"]):
+        raise ValueError(f"verbose must be a number, not {settings['verbose']!r}")
+    check_random_state(settings["random_state"])
+
+
+def _check_model(variant: Any, objective: Any, prior: Any) -> None:
+    if variant not in ("ldfm", "ldfm-s"):
+        raise ValueError(f"variant must be 'ldfm' or 'ldfm-s', not {variant!r}")
+    if objective not in ("generation", "likelihood"):
+        raise ValueError(f"objective must be 'generation' or 'likelihood', not {objective!r}")
+    if objective == "likelihood" and variant != "ldfm-s":
+        raise ValueError("objective 'likelihood' learns an LDFM-S; set variant='ldfm-s', or objective='generation'")
+    if prior is not None and (isinstance(prior, type) or not isinstance(prior, Prior)):
+        raise ValueError(f"prior must be None, Dirichlet(...) or ModifiedDirichlet(...), not {prior!r}")
+
+
+def _check_stopping(settings: Mapping[str, Any]) -> None:
+    max_iter, tol, fraction = settings["max_iter"], settings["tol"], settings["validation_fraction"]
+    least = 1 if settings["objective"] == "likelihood" else 0
+    if max_iter is not None and not is_whole(max_iter, least):
+        raise ValueError(f"max_iter must be None or a whole number, {least} or more, not {max_iter!r}")
+    if not (is_real(tol) and tol >= 0):
+        raise ValueError(f"tol must be a number, 0 or more, not {tol!r}")
+    if fraction is not None and not is_share(fraction):
+        raise ValueError(f"validation_fraction must be None or between 0 and 1, not {fraction!r}")
 
 
 def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:

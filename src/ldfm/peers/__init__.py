@@ -1,6 +1,6 @@
 """Other density models of discrete tables, to compare with: estimators that answer the same questions as `ldfm.LDFM`."""
 
-from ldfm.peers.base import DensityPeer, Peer
+from ldfm.peers.base import DensityPeer, LearningPeer, Peer
 from ldfm.peers.bayesian_network import BayesianNetwork
 from ldfm.peers.dependency_network import DependencyNetwork
 from ldfm.peers.mixture_of_all_trees import MixtureOfAllTrees
@@ -12,6 +12,7 @@ __all__ = [
     "BayesianNetwork",
     "DensityPeer",
     "DependencyNetwork",
+    "LearningPeer",
     "MixtureOfAllTrees",
     "MixtureOfTrees",
     "Oracle",

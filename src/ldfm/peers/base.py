@@ -2,13 +2,13 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from numbers import Integral, Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted
 
+from ldfm.checks import RandomState, check_n_jobs, check_random_state, is_share, seed_sequence
 from ldfm.inference.answers import Diagnostics, QueryResult
 from ldfm.tables import (
     MISSING,
@@ -22,7 +22,9 @@ from ldfm.tables import (
     merge_questions,
     merge_rows,
     read_source,
+    refuse_missing,
     roles_of_cells,
+    weights_of_rows,
 )
 from ldfm.types import Booleans, Floats
 
@@ -55,6 +57,52 @@ class TrainingRows(NamedTuple):
 class Peer(BaseEstimator, ABC):  # type: ignore[misc]
     """A model of discrete tables that answers p(query | evidence).
 
+    Attributes
+    ----------
+    schema_
+        Variables and their values.
+    feature_names_in_, n_features_in_
+        As in scikit-learn.
+    """
+
+    schema_: Schema
+    n_features_in_: int
+
+    def query_log_likelihood(self, X: Any, query: Columns, evidence: Columns) -> QueryResult:
+        """Give the log-likelihood of query cells given evidence cells of the same rows.
+
+        Parameters
+        ----------
+        X
+            Rows; query and evidence cells must be known, all other cells are hidden whether known or not.
+        query, evidence
+            Column names, or boolean arrays of the shape of `X`: roles may then differ from row to row.
+        """
+        table = self._encoded(X)
+        asked, given = roles_of_cells(table, query, evidence)
+        merged, distinct = merge_questions(table.codes, asked, given)
+        return self._answer(merged, distinct).of_rows(merged.places)
+
+    @abstractmethod
+    def _answer(self, rows: MergedRows, asked: Booleans) -> QueryResult:
+        """Answer distinct questions: cells are query where `asked`, else evidence where known, else hidden."""
+
+    def _adopt(self, schema: Schema, *, named: bool) -> None:
+        self.schema_ = schema
+        self.n_features_in_ = len(schema.columns)
+        if named:
+            self.feature_names_in_ = np.array(schema.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def _encoded(self, X: Any) -> Table:
+        check_is_fitted(self, "schema_")
+        return encode(read_source(X), self.schema_)
+
+
+class LearningPeer(Peer):
+    """A peer that is learned from rows.
+
     Parameters
     ----------
     validation_fraction
@@ -65,21 +113,12 @@ class Peer(BaseEstimator, ABC):  # type: ignore[misc]
         Threads; None: all cores. Results do not depend on it.
     random_state
         Seed of everything random.
-
-    Attributes
-    ----------
-    schema_
-        Variables and their values.
-    feature_names_in_, n_features_in_
-        As in scikit-learn.
     """
 
     validation_fraction: float
     kinds: Mapping[str, str] | None
     n_jobs: int | None
-    random_state: int | np.random.Generator | None
-    schema_: Schema
-    n_features_in_: int
+    random_state: RandomState
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, validation: Any = None) -> Self:  # noqa: ARG002
         """Learn from the rows of a table.
@@ -103,58 +142,19 @@ class Peer(BaseEstimator, ABC):  # type: ignore[misc]
         self._learn(rows)
         return self
 
-    def query_log_likelihood(self, X: Any, query: Columns, evidence: Columns) -> QueryResult:
-        """Give the log-likelihood of query cells given evidence cells of the same rows.
-
-        Parameters
-        ----------
-        X
-            Rows; query and evidence cells must be known, all other cells are hidden whether known or not.
-        query, evidence
-            Column names, or boolean arrays of the shape of `X`: roles may then differ from row to row.
-        """
-        table = self._encoded(X)
-        asked, given = roles_of_cells(table, query, evidence)
-        merged, distinct = merge_questions(table.codes, asked, given)
-        found = self._answer(merged, distinct)
-        places = merged.places
-        return QueryResult(
-            found.joint[places],
-            found.marginal[places],
-            found.joint_se[places],
-            found.marginal_se[places],
-            found.n_query[places],
-            found.diagnostics.of_rows(places),
-        )
-
     @abstractmethod
     def _learn(self, rows: TrainingRows) -> None:
         """Choose hyper-parameters and set the fitted attributes."""
 
-    @abstractmethod
-    def _answer(self, rows: MergedRows, asked: Booleans) -> QueryResult:
-        """Answer distinct questions: cells are query where `asked`, else evidence where known, else hidden."""
-
     def _check_settings(self) -> None:
-        if not _is_between(self.validation_fraction, 0.0, 1.0):
+        if not is_share(self.validation_fraction):
             raise ValueError(f"validation_fraction must be between 0 and 1, not {self.validation_fraction!r}")
-        if self.n_jobs is not None and not (_is_integer(self.n_jobs) and self.n_jobs != 0):
-            raise ValueError(f"n_jobs must be None or a whole number other than 0, not {self.n_jobs!r}")
-        seed = self.random_state
-        if not (seed is None or isinstance(seed, np.random.Generator) or (_is_integer(seed) and seed >= 0)):
-            raise ValueError(f"random_state must be None, a whole number, 0 or more, or a Generator, not {seed!r}")
-
-    def _adopt(self, schema: Schema, *, named: bool) -> None:
-        self.schema_ = schema
-        self.n_features_in_ = len(schema.columns)
-        if named:
-            self.feature_names_in_ = np.array(schema.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        check_n_jobs(self.n_jobs)
+        check_random_state(self.random_state)
 
     def _training_rows(self, table: Table, sample_weight: Any, validation: Any) -> TrainingRows:
         refuse_missing(table, "fit")
-        codes, weights = table.codes, _row_weights(sample_weight, len(table.codes))
+        codes, weights = table.codes, weights_of_rows(sample_weight, len(table.codes))
         cardinalities = table.schema.cardinalities
         whole = merge_rows(codes, weights)
         if validation is not None:
@@ -172,13 +172,8 @@ class Peer(BaseEstimator, ABC):  # type: ignore[misc]
             merge_rows(codes[train], weights[train]), merge_rows(codes[rest], weights[rest]), whole, cardinalities
         )
 
-    def _encoded(self, X: Any) -> Table:
-        check_is_fitted(self, "schema_")
-        return encode(read_source(X), self.schema_)
-
     def _seed(self) -> np.random.SeedSequence:
-        seed = self.random_state
-        return np.random.SeedSequence(int(seed.integers(2**63)) if isinstance(seed, np.random.Generator) else seed)
+        return seed_sequence(self.random_state)
 
 
 class DensityPeer(DensityMixin, Peer):  # type: ignore[misc]
@@ -202,14 +197,6 @@ class DensityPeer(DensityMixin, Peer):  # type: ignore[misc]
         """Give the log probability of the known cells of distinct rows."""
 
 
-def refuse_missing(table: Table, what: str) -> None:
-    """Refuse a table with missing cells."""
-    places = np.argwhere(table.codes == MISSING)
-    if places.size:
-        row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
-
-
 def mean_log(logs: Floats, rows: MergedRows) -> float:
     """Give the mean of log probabilities of distinct rows, each counted by its weight."""
     return float(rows.weights @ logs / rows.weights.sum())
@@ -229,25 +216,3 @@ def exact_result(
     nothing = np.zeros(len(joint))
     diagnostics = Diagnostics.of_exact(count_states(rows, asked, cardinalities))
     return QueryResult(joint, marginal, nothing, nothing.copy(), asked.sum(axis=1).astype(np.int64), diagnostics)
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral)
-
-
-def _is_between(value: Any, low: float, high: float) -> bool:
-    return isinstance(value, Real) and low < float(value) < high
-
-
-def _row_weights(sample_weight: Any, rows: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.shape != (rows,):
-        raise ValueError(f"sample_weight must be ({rows},), one number a row, not {weights.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if bad.size:
-        raise ValueError(f"sample_weight row {bad[0]} is {weights[bad[0]]}; weights must be finite and not negative")
-    if not weights.any():
-        raise ValueError("sample_weight is 0 for every row")
-    return weights

@@ -10,7 +10,7 @@ import numpy as np
 from ldfm.inference.answers import QueryResult
 from ldfm.networks import Network
 from ldfm.peers import gibbs, junction_tree
-from ldfm.peers.base import DensityPeer, TrainingRows, exact_result, mean_log
+from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, exact_result, mean_log
 from ldfm.peers.junction_tree import import_pyagrum
 from ldfm.peers.kernels.clamping import Effort
 from ldfm.peers.kernels.conditionals import NetworkTables
@@ -30,7 +30,7 @@ class Choice(NamedTuple):
     held_out: float
 
 
-class BayesianNetwork(DensityPeer):
+class BayesianNetwork(DensityPeer, LearningPeer):
     """Bayesian network; structure by greedy hill climbing (pyAgrum).
 
     Parameters
@@ -47,7 +47,7 @@ class BayesianNetwork(DensityPeer):
     chains, burn_in, first_sweeps, sweeps
         Effort of "gibbs" a row: chains, and sweeps of each before averaging, averaged at first, and averaged after each clamp.
     validation_fraction, kinds, n_jobs, random_state
-        See `Peer`. Exact answers take one thread.
+        See `LearningPeer`. Exact answers take one thread.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ldfm.inference.answers import QueryResult
 from ldfm.parallel import map_in_order
 from ldfm.peers import gibbs
-from ldfm.peers.base import Peer, TrainingRows
+from ldfm.peers.base import LearningPeer, TrainingRows
 from ldfm.peers.kernels.clamping import Effort
 from ldfm.peers.kernels.conditionals import ProbabilityTrees, log_conditionals
 from ldfm.tables import MergedRows, TableError, merge_rows
@@ -28,7 +28,7 @@ class Choice(NamedTuple):
     held_out: Floats
 
 
-class DependencyNetwork(Peer):
+class DependencyNetwork(LearningPeer):
     """Dependency network of probability trees.
 
     The trees need not agree on a joint distribution: answers are what ordered Gibbs sampling, variables in column order, tends to.
@@ -44,7 +44,7 @@ class DependencyNetwork(Peer):
     chains, burn_in, first_sweeps, sweeps
         Effort a row: chains, and sweeps of each before averaging, averaged at first, and averaged after each clamp.
     validation_fraction, kinds, n_jobs, random_state
-        See `Peer`.
+        See `LearningPeer`.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
 from ldfm.parallel import blocks, map_in_order
 from ldfm.peers import gibbs
-from ldfm.peers.base import DensityPeer, TrainingRows, count_states, mean_log
+from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, count_states, mean_log
 from ldfm.peers.chow_liu import mutual_information, one_hot, pair_counts, smoothed, uniform_pairs
 from ldfm.peers.kernels.all_trees import AllTrees, add_edge_marginals, answer_row, fill_edge_matrices
 from ldfm.peers.kernels.clamping import Effort
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     held_out: float
 
 
-class MixtureOfAllTrees(DensityPeer):
+class MixtureOfAllTrees(DensityPeer, LearningPeer):
     """Mixture of all spanning trees.
 
     Parameters
@@ -57,7 +57,7 @@ class MixtureOfAllTrees(DensityPeer):
         Effort a row where unknown cells have too many joint states to enumerate: chains, and sweeps of each before averaging,
         averaged at first, and averaged after each clamp.
     validation_fraction, kinds, n_jobs, random_state
-        See `Peer`.
+        See `LearningPeer`.
 
     Attributes
     ----------

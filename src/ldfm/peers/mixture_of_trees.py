@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from ldfm.inference.answers import QueryResult
 from ldfm.peers import circuit
-from ldfm.peers.base import DensityPeer, TrainingRows, mean_log
+from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, mean_log
 from ldfm.peers.chow_liu import Tree, TreeLearner, log_probabilities
 from ldfm.tables import MergedRows
 from ldfm.types import Booleans, Codes, Floats, Integers
@@ -40,7 +40,7 @@ class Choice(NamedTuple):
     held_out: float
 
 
-class MixtureOfTrees(DensityPeer):
+class MixtureOfTrees(DensityPeer, LearningPeer):
     """Mixture of Chow-Liu trees.
 
     Each component's pair table is its expected counts plus `strength` rows like the table of all rows, so that components differ
@@ -55,7 +55,7 @@ class MixtureOfTrees(DensityPeer):
     max_iter
         Most iterations of EM; held-out rows may stop it sooner.
     validation_fraction, kinds, n_jobs, random_state
-        See `Peer`.
+        See `LearningPeer`.
 
     Attributes
     ----------

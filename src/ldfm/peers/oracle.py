@@ -5,7 +5,7 @@ from typing import Any, Self
 from ldfm.inference.answers import QueryResult
 from ldfm.networks import Network
 from ldfm.peers import junction_tree
-from ldfm.peers.base import DensityPeer, TrainingRows, exact_result
+from ldfm.peers.base import DensityPeer, exact_result
 from ldfm.tables import MergedRows, Schema
 from ldfm.types import Booleans, Floats
 
@@ -28,11 +28,6 @@ class Oracle(DensityPeer):
     array([-0.437])
     """
 
-    validation_fraction = 0.5
-    kinds = None
-    n_jobs = 1
-    random_state = None
-
     def __init__(self, network: Network) -> None:
         self.network = network
 
@@ -41,9 +36,6 @@ class Oracle(DensityPeer):
         network = self.network
         self._adopt(Schema.of_values(dict(zip(network.variables, network.values, strict=True))), named=True)
         return self
-
-    def _learn(self, rows: TrainingRows) -> None:
-        raise NotImplementedError("an oracle has nothing to learn")
 
     def _log_probabilities(self, rows: MergedRows) -> Floats:
         return junction_tree.log_probabilities(self.network, rows)

@@ -8,7 +8,7 @@ from scipy.stats import chi2
 
 from ldfm.inference.answers import QueryResult
 from ldfm.peers import circuit
-from ldfm.peers.base import DensityPeer, TrainingRows, mean_log
+from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, mean_log
 from ldfm.peers.chow_liu import Tree, TreeLearner, log_probabilities, mutual_information
 from ldfm.peers.circuit import Node, Product, Sum
 from ldfm.peers.kernels.circuits import node_shares
@@ -29,7 +29,7 @@ class Choice(NamedTuple):
     held_out: float
 
 
-class SumProductNetwork(DensityPeer):
+class SumProductNetwork(DensityPeer, LearningPeer):
     """Sum-product network over Chow-Liu trees.
 
     A set of rows and variables becomes a product where a G-test finds groups of variables independent of one another, else a sum
@@ -47,7 +47,7 @@ class SumProductNetwork(DensityPeer):
     max_iter
         Most iterations of EM.
     validation_fraction, kinds, n_jobs, random_state
-        See `Peer`.
+        See `LearningPeer`.
 
     Attributes
     ----------

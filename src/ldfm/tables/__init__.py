@@ -1,9 +1,9 @@
 """A user's table -> schema and integer codes."""
 
 from ldfm.tables.cells import Source, TableError
-from ldfm.tables.encoding import Table, encode, learn_table
+from ldfm.tables.encoding import Table, encode, learn_table, refuse_missing
 from ldfm.tables.filling import fill_missing, new_frame
-from ldfm.tables.merging import MergedRows, merge_rows, unmerged
+from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_rows
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
 from ldfm.tables.sources import read_source
@@ -26,6 +26,8 @@ __all__ = [
     "new_frame",
     "only_cells",
     "read_source",
+    "refuse_missing",
     "roles_of_cells",
     "unmerged",
+    "weights_of_rows",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 
 from ldfm.tables.cells import Cells, Source, TableError
 from ldfm.tables.numbers import encode_numbers, learn_numbers
-from ldfm.tables.schema import MISSING, Column, Schema, type_name
+from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, type_name
 from ldfm.tables.texts import text_as, typed_texts
 from ldfm.types import Codes, Floats, Rows
 
@@ -63,6 +63,14 @@ def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table
             f"{MAX_VALUES} values in all, for a model has a weight for each pair; drop the column or group its values"
         )
     return encode(source, schema)
+
+
+def refuse_missing(table: Table, what: str) -> None:
+    """Refuse a table with missing cells, for what needs complete rows."""
+    places = np.argwhere(missing_cells(table.codes))
+    if places.size:
+        row, column = places[0]
+        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
 
 
 def encode(source: Source, schema: Schema) -> Table:

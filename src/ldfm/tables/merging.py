@@ -1,6 +1,6 @@
 """Identical rows are one row with a weight."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -65,6 +65,25 @@ def _find_places(codes, slots, places):  # type: ignore[no-untyped-def]
                 break
             slot = (slot + np.uint64(1)) & mask
     return first_rows[:count].copy()
+
+
+def weights_of_rows(sample_weight: Any, rows: int) -> Floats:
+    """Give (rows,) what each row counts, from what a user gave; None: 1 each."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weights = np.asarray(sample_weight, dtype=np.float64)
+    if weights.shape != (rows,):
+        raise ValueError(f"sample_weight must be ({rows},), one number a row, not {weights.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if bad.size:
+        raise ValueError(f"sample_weight row {bad[0]} is {weights[bad[0]]}; weights must be finite and not negative")
+    with np.errstate(over="ignore"):
+        total = weights.sum()
+    if total <= 0:
+        raise ValueError("sample_weight is 0 for every row")
+    if not 1e-290 < total < 1e290:
+        raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
+    return weights
 
 
 def merge_rows(codes: Rows, row_weights: Floats | None = None) -> MergedRows:

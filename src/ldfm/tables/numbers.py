@@ -40,7 +40,9 @@ def encode_numbers(cells: Cells, column: Column) -> Floats:
         number = (float(value) - column.centre) / column.scale if fine else np.nan
         if not abs(number) < FARTHEST:
             complaint = "is not finite, or beyond what can be computed with" if fine else "is no number"
-            raise TableError(f"column {cells.name!r} row {cells.first_row(index)}: value {cells.distinct[index]!r} {complaint}")
+            raise TableError(
+                f"column {cells.name!r} row {cells.first_row(index)}: value {cells.distinct[index]!r} {complaint}"
+            )
         numbers[index] = number
     standardised: Floats = numbers[cells.indices]
     return standardised

@@ -104,6 +104,11 @@ class Column:
         numbers = self.centre + self.scale * np.asarray(codes, dtype=np.float64)
         return [int(number) for number in np.rint(numbers)] if self.whole else [float(number) for number in numbers]
 
+    def shown(self, code: Any) -> Any:
+        """Give the value of a code as people read it: numbers to four digits."""
+        value = self.decode(np.array([code]))[0]
+        return f"{value:.4g}" if isinstance(value, float) else value
+
     def to_json(self) -> dict[str, Any]:
         """Give what `from_json` reads."""
         if self.is_continuous:
@@ -142,7 +147,11 @@ def _continuous_from_json(record: Mapping[str, Any]) -> Column:
     name, dtype, type_, centre, scale = (record[k] for k in ("name", "dtype", "type", "centre", "scale"))
     if not isinstance(name, str) or not isinstance(dtype, str) or type_ not in ("int", "float"):
         raise ValueError(f"continuous column {name!r}: needs text as name and dtype, and int or float as type")
-    if type(centre) is not float or type(scale) is not float or not (isfinite(centre) and isfinite(scale) and scale > 0):
+    if (
+        type(centre) is not float
+        or type(scale) is not float
+        or not (isfinite(centre) and isfinite(scale) and scale > 0)
+    ):
         raise ValueError(f"column {name!r}: centre must be a finite number and scale a positive one")
     return Column(name, (), dtype, "continuous", centre, scale, type_ == "int")
 
