@@ -45,7 +45,7 @@ def move(
     list(map_in_order(one_block, enumerate(blocks(len(cells), BLOCK_CHAINS)), n_jobs))
 
 
-def _mixing_alone(weights: MixedWeights) -> MixedWeights:
+def mixing_alone(weights: MixedWeights) -> MixedWeights:
     """Give the weights of continuous variables with all densities standard normal."""
     zeros, ones = np.zeros(weights.table.shape), np.ones(weights.table.shape)
     return replace(weights, intercepts=zeros, slopes=zeros, deviations=ones)
@@ -58,14 +58,14 @@ def log_partition_of_numbers(weights: MixedWeights) -> float:
     """
     n = len(weights.cardinalities)
     peaks = 0.5 * n * np.log(2.0 * np.pi)
-    return float(log_sums(_mixing_alone(weights), np.zeros((1, n)))[0] + peaks)
+    return float(log_sums(mixing_alone(weights), np.zeros((1, n)))[0] + peaks)
 
 
 def draw_numbers(weights: MixedWeights, count: int, generator: np.random.Generator) -> Floats:
     """Give (count, n) independent draws where all variables are continuous: forests of the mixing weights, then numbers."""
     n = len(weights.cardinalities)
     drawn, matrices = np.empty((1, count, n), dtype=np.int64), np.empty((1, n + 1, n))
-    _mixing_alone(weights).fill_draws(np.zeros((1, n)), matrices, make_workspace(n), _WALKS * n, generator, drawn)
+    mixing_alone(weights).fill_draws(np.zeros((1, n)), matrices, make_workspace(n), _WALKS * n, generator, drawn)
     parents, cells = drawn[0], np.full((count, n), np.nan)
     noise = generator.standard_normal((count, n))
     for _ in range(n):  # every round fills the children of what is filled

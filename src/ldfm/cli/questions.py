@@ -137,7 +137,7 @@ def _posteriors(question: _Question, answer: "Marginals") -> list[dict[str, Any]
 def _long_table(question: _Question, answer: "Marginals") -> dict[str, list[Any]]:
     """Give a line a value of each unknown cell; values are text, for columns differ in type.
 
-    A continuous cell has one line, its mean as value and the standard error of that; between `low` and `high` lie nine tenths of it.
+    A continuous cell has one line: its mean as value, the standard error of that, and the ends of the middle nine tenths.
     """
     from ldfm.tables.writing import text_of
 
