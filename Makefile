@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench docs pictures clean
 
 demo: $(STAMP)
 	$(BIN)/ldfm demo --output demo
@@ -21,6 +21,12 @@ check: $(STAMP)
 format: $(STAMP)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+pictures: $(STAMP)
+	$(BIN)/python docs/render.py
 
 bench: $(STAMP)
 	$(BIN)/ldfm bench kernels

@@ -18,6 +18,7 @@ import pytest
 from ldfm import ModelFileError, load
 from ldfm.learning import History
 from ldfm.learning.history import Step
+from ldfm.learning.settings import check_settings
 from ldfm.model_file import FORMAT_VERSION
 from ldfm.tables import Schema
 from ldfm.weights import ArcWeights
@@ -121,7 +122,7 @@ def test_every_flipped_byte_is_refused_or_leaves_a_sound_model(tmp_path: Path, s
         assert np.isfinite(model.weights_.table).all()
         assert (model.weights_.table >= 0).all()
         assert (model.weights_.table[~model.weights_.mask] == 0).all()
-        model._check_settings()
+        check_settings(model.get_params())
     assert loaded < len(small_file)
 
 

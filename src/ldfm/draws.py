@@ -13,12 +13,14 @@ from scipy.special import logsumexp
 
 from ldfm.forests import log_sums
 from ldfm.kernels.elimination import make_workspace
+from ldfm.kernels.gibbs import gibbs_rows
 from ldfm.kernels.sweeps import Folded, sweep_rows
 from ldfm.parallel import blocks, map_in_order
 from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 BLOCK_CHAINS = 64
+_SWEEPS_A_DRAW = 10  # blocked ones, from one draw of a chain to the next
 _SWEEPS_A_STEP = 1
 _LAST_SWEEPS = 30
 
@@ -42,16 +44,33 @@ def move(
     sweeps: int,
     key: Sequence[int],
     n_jobs: int | None = 1,
+    collapsed: int = 0,
 ) -> None:
-    """Run a chain from each row of `codes` (chains, n), in place; known cells (`known` >= 0) stay."""
+    """Run a chain from each row of `codes` (chains, n), in place; known cells (`known` >= 0) stay.
+
+    After so many blocked sweeps so many of collapsed Gibbs, which know no forest: `parents` are then those of earlier values.
+    """
 
     def one_block(job: tuple[int, slice]) -> None:
         place, rows = job
         generator = np.random.default_rng([*key, place])
         work = make_workspace(codes.shape[1])
         sweep_rows(model, known[rows], codes[rows], parents[rows], sweeps, work, generator)
+        if collapsed:
+            gibbs_rows(model, known[rows], codes[rows], collapsed, work, generator)
 
     list(map_in_order(one_block, enumerate(blocks(len(codes), BLOCK_CHAINS)), n_jobs))
+
+
+def prolong(weights: ArcWeights, draws: Codes, count: int, key: Sequence[int], n_jobs: int | None = 1) -> Integers:
+    """Give (count, n): draws of a model, and where they are too few those that chains come to from them."""
+    model, found = fold(weights), [draws.astype(np.int64)]
+    while sum(map(len, found)) < count:
+        states = found[-1].copy()
+        free = np.full(states.shape, -1, dtype=np.int64)
+        move(model, free, states, free.copy(), _SWEEPS_A_DRAW, (*key, len(found)), n_jobs, 1)
+        found.append(states)
+    return np.concatenate(found)[:count]
 
 
 class Annealed(NamedTuple):

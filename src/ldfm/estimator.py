@@ -476,9 +476,53 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         """
         from ldfm.plots import plot_forest
 
+        values, marginals = self._row_to_draw(row, "plot_forest")
+        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+
+    def plot_contrast(self, row: Any, other: Any, ax: Any = None, threshold: float = 0.1) -> Any:
+        """Draw which arcs are more probable in one row and which in another, as thick as they differ; gives matplotlib axes.
+
+        Parameters
+        ----------
+        row, other
+            Tables with one row each; what depends on missing cells is averaged over them, so that two rows that know one value
+            each show what that value changes.
+        ax
+            Axes to draw on; None: new ones.
+        threshold
+            Arcs whose probability differs by less are left out, or grey where both rows have them.
+        """
+        from ldfm.plots import plot_contrast
+
+        values, marginals = zip(*(self._row_to_draw(one, "plot_contrast") for one in (row, other)), strict=True)
+        return plot_contrast(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+
+    def plot_overview(self, X: Any = None, ax: Any = None) -> Any:
+        """Draw the mean probability of every arc over rows, as a heat map; gives matplotlib axes.
+
+        Parameters
+        ----------
+        X
+            Rows to average over, each with its missing cells filled by a draw; None: draws of the model.
+        ax
+            Axes to draw on; None: new ones.
+        """
+        from ldfm.plots import plot_overview
+
+        self._fitted_weights()
+        codes = self._draws() if X is None else self._encoded(X).codes
+        if not len(codes):
+            raise TableError("the table has no rows to average over")
+        if missing_cells(codes).any():
+            codes = self._engine().draw(codes, self._spawn())
+        mean = forests.mean_marginals_of_arcs(self.weights_, codes, self.n_jobs)
+        return plot_overview(self.schema_.names, mean, ax=ax)
+
+    def _row_to_draw(self, row: Any, what: str) -> tuple[list[Any], Floats]:
+        """Give the values of one row, "?" where they are missing, and its arc marginals."""
         table = self._encoded(row)
         if len(table.codes) != 1:
-            raise ValueError(f"plot_forest draws one row, the table has {len(table.codes)}")
+            raise ValueError(f"{what} draws one row, the table has {len(table.codes)}")
         values = [
             "?" if missing else column.shown(table.codes[0, place])
             for place, (column, missing) in enumerate(
@@ -488,10 +532,12 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         marginals = self.arc_marginals(row)[0]
         if not marginals.any():
             raise ValueError("row 0 has probability zero under this model, so it has no forest")
-        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+        return values, marginals
 
     def plot_marginals(self, row: Any, ax: Any = None) -> Any:
         """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.
+
+        Numbers are put in bins.
 
         Parameters
         ----------
@@ -508,12 +554,16 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         shown = [column for column, unknown in zip(self.schema_.columns, answer.unknown[0], strict=True) if unknown]
         if not shown:
             raise ValueError("row 0 has no unknown cell whose posterior could be drawn")
-        return plot_marginals(
-            {column.name: column.values for column in shown},
-            {column.name: answer.probabilities[column.name][0] for column in shown},
-            {column.name: answer.standard_errors[column.name][0] for column in shown},
-            ax=ax,
-        )
+        values, shares, errors = {}, {}, {}
+        for column in shown:
+            name = column.name
+            if column.is_continuous:
+                values[name], shares[name] = answer.numbers[name].bins(0)
+                errors[name] = np.zeros(len(shares[name]))
+            else:
+                values[name], shares[name] = column.values, answer.probabilities[name][0]
+                errors[name] = answer.standard_errors[name][0]
+        return plot_marginals(values, shares, errors, ax=ax)
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw how the objective went up during the fit, and that of held-out rows; gives matplotlib axes."""

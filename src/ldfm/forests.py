@@ -156,6 +156,16 @@ def marginals_of_arcs(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> 
     return marginals
 
 
+def mean_marginals_of_arcs(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
+    """Give (n + 1, n): the mean of `marginals_of_arcs` over the complete rows that have a forest."""
+    total, counted = np.zeros((codes.shape[1] + 1, codes.shape[1])), 0
+    for rows in blocks(len(codes), BLOCK_ROWS):
+        found = marginals_of_arcs(weights, codes[rows], n_jobs)
+        total += found.sum(axis=0)
+        counted += int(found.any(axis=(1, 2)).sum())
+    return total / max(counted, 1)
+
+
 def best_forests(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Integers:
     """Give (rows, n): parents in the forest of greatest weight, root = -1; -2 throughout for a row without any forest."""
     n = codes.shape[1]

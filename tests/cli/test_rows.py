@@ -325,6 +325,26 @@ def test_forest_draws(ldfm: Ldfm, model: Path, holes: Path, tmp_path: Path, name
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
+def test_forest_compares_two_rows(ldfm: Ldfm, model: Path, table: Path, tmp_path: Path) -> None:
+    rows = [line.split(",")[0] for line in table.read_text().splitlines()[1:]]
+    rain, sun = rows.index("rain"), rows.index("sun")
+    picture = tmp_path / "contrast.png"
+    ended = ldfm("forest", model, table, "--row", rain, "--against", sun, "--threshold", 0, "--json", "-o", picture)
+    document = strict_json(ended.stdout)
+    assert (document["values"]["sky"], document["other_values"]["sky"]) == ("rain", "sun")
+    differences = [abs(arc["probability"] - arc["other_probability"]) for arc in document["arcs"]]
+    assert differences == sorted(differences, reverse=True)
+    assert len(differences) == 12
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    alone = strict_json(ldfm("forest", model, table, "--row", sun, "--threshold", 0, "--json").stdout)["arcs"]
+    expected = {(arc["parent"], arc["child"]): arc["probability"] for arc in alone}
+    assert {(arc["parent"], arc["child"]): arc["other_probability"] for arc in document["arcs"]} == expected
+    listed = ldfm("forest", model, table, "--row", rain, "--against", sun, "--threshold", 0)
+    assert listed.stdout.splitlines()[0].split("  ")[:2] == ["probability", "other probability"]
+    assert "sky = rain | sun" in listed.stdout
+    assert_refused(ldfm("forest", model, table, "--against", 80), "has no row 80")
+
+
 def test_forest_refuses(ldfm: Ldfm, model: Path, holes: Path, tmp_path: Path, monkeypatch: Any) -> None:
     assert_refused(ldfm("forest", model, holes, "--row", 3), "has no row 3: it has 3 rows")
     assert ldfm("forest", model, holes, "--row", -1).code == 2

@@ -44,7 +44,7 @@ def test_more_budget_gives_smaller_errors(method):
     model = fitted("asia", "likelihood")
     rows, asked = questions("asia", 8, 9)
     short = answers(model, rows, asked, method, Budget(max_sweeps=1))
-    long = answers(model, rows, asked, method, Budget(target_se=1e-3, max_sweeps=30_000))
+    long = answers(model, rows, asked, method, Budget(target_se=1e-3, max_sweeps=60_000))
     assert np.median(long.joint_se) < np.median(short.joint_se)
     assert (long.diagnostics.sweeps > short.diagnostics.sweeps).all()
     assert not long.diagnostics.met.all()

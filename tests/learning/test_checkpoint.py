@@ -119,7 +119,7 @@ def test_taken_up_with_other_threads_and_refused_by_other_fits(objective, tmp_pa
             LDFM(n_jobs=1, checkpoint=path, **{**settings, **change}).fit(other)
 
 
-@pytest.mark.parametrize("left", [6, 2, 1])  # iterations to go: from the best on held-out rows, and past it
+@pytest.mark.parametrize("left", [6, 2, 1])  # iterations to go: before the best on held-out rows, and past it
 def test_em_goes_on_with_its_draws_and_its_best_weights(left, tmp_path, monkeypatch):
     rows, path = rows_with_gaps(120), tmp_path / "fit"
     settings = {"objective": "generation", "max_iter": 30, "random_state": 0, "n_jobs": 1, "validation_fraction": 0.2}

@@ -7,6 +7,7 @@ from typing import Any
 
 from ldfm.bench import density
 from ldfm.bench.figures import plot_against_paper, plot_gaps, plot_samplers
+from ldfm.bench.headline import headline
 from ldfm.bench.results import read
 from ldfm.bench.samplers import EXTRAS, KERNELS
 from ldfm.bench.tables import (
@@ -24,8 +25,11 @@ from ldfm.files import written_whole
 BEGIN, END = "<!-- rendered by `ldfm bench tables`: do not edit -->", "<!-- end of what is rendered -->"
 
 
-def render_all(results: Path, tables: Path, page: Path | None) -> list[Path]:
-    """Render what is stored under `results`; give the files written, or raise where nothing is stored."""
+def render_all(results: Path, tables: Path, page: Path | None, readme: Path | None = None) -> list[Path]:
+    """Render what is stored under `results`; give the files written, or raise where nothing is stored.
+
+    `page` takes the main tables, `readme` the headline.
+    """
     written: list[Path] = []
     parts = []
     tables.mkdir(parents=True, exist_ok=True)
@@ -37,6 +41,9 @@ def render_all(results: Path, tables: Path, page: Path | None) -> list[Path]:
     if page is not None:
         _replace_part(page, "\n".join(parts))
         written.append(page)
+    if readme is not None:
+        _replace_part(readme, "\n".join([*headline(results), ""]))
+        written.append(readme)
     return written
 
 

@@ -67,7 +67,7 @@ def paper(
     alphas: Annotated[str, typer.Option(help="Of EM's prior, to choose from, comma-separated.")] = "1,0,-2",
     tuning_queries: Annotated[int, typer.Option(min=1, help="Validation queries to choose by.")] = 40,
     likelihood_steps: Annotated[int | None, typer.Option(min=1, help="Steps on the likelihood.")] = None,
-    sweeps: Annotated[int, typer.Option(min=1, help="Most sweeps a query of an LDFM.")] = 20_000,
+    sweeps: Annotated[int, typer.Option(min=1, help="Most sweeps a query of an LDFM.")] = 10_000,
     peer_chains: Annotated[int | None, typer.Option(min=2, help="Chains a query of peers.")] = None,
     seed: Seed = 0,
     jobs: Jobs = 1,
@@ -97,11 +97,12 @@ def tables(
         "benchmarks/tables"
     ),
     page: Annotated[Path | None, typer.Option(help="Page to put the main tables in, between its markers.")] = None,
+    readme: Annotated[Path | None, typer.Option(help="Page to put the headline in, between its markers.")] = None,
 ) -> None:
     """Render tables and plots from stored results alone."""
     from ldfm.bench.pages import render_all
 
-    for path in render_all(results, output, page):
+    for path in render_all(results, output, page, readme):
         print(path)
 
 

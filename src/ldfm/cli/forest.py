@@ -1,7 +1,7 @@
 """``ldfm forest``: the dependencies of one row."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import typer
@@ -12,89 +12,120 @@ from ldfm.cli.output import print_json, print_listing, shown, tell
 
 if TYPE_CHECKING:  # --help is instant without the compiler
     from ldfm import LDFM
+    from ldfm.types import Floats
 
 _PICTURES = (".png", ".svg", ".pdf")
 
 app = typer.Typer()
 
 
-@app.command(epilog="Example: ldfm forest asia.ldfm patients.csv --row 3 -o forest.png")
+@app.command(epilog="Example: ldfm forest asia.ldfm patients.csv --row 3 --against 7 -o forest.png")
 def forest(
     model: ModelFile,
     table: TableFile,
     row: Annotated[int, typer.Option(min=0, help="Which row of the table; the first is 0.")] = 0,
+    against: Annotated[
+        int | None, typer.Option(min=0, help="Another row: show what differs between the forests of the two.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Picture to draw: .png, .svg or .pdf.")] = None,
-    threshold: Annotated[float, typer.Option(min=0, max=1, help="Arcs less probable than this are left out.")] = 0.05,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Arcs less probable than this (0.05), or that differ by less (0.1), are left out."
+        ),
+    ] = None,
     most: Annotated[int, typer.Option(min=1, help="Longest list of arcs.")] = 20,
     seed: Seed = 0,
     jobs: Jobs = None,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """List the strongest dependencies of one row, and draw them."""
+    """List the strongest dependencies of one row, or how they change to another, and draw them."""
     if output is not None:
         check_file(output, {"model": model, "table": table})
         if output.suffix.lower() not in _PICTURES:
             raise ValueError(f"{output}: pictures are written to {', '.join(_PICTURES)} files")
     opened = open_model(model, seed, jobs, quiet)
-    values = _row_of(opened, table, row)
-    one = {name: [value] for name, value in values.items()}
-    marginals = opened.arc_marginals(one)[0]
-    if not marginals.any():
-        raise ValueError(f"row {row} has probability zero under this model, so it has no forest")
+    rows = [_row_of(opened, table, place) for place in ((row,) if against is None else (row, against))]
+    least = threshold if threshold is not None else 0.05 if against is None else 0.1
+    arcs = _arcs(list(rows[0].values), [one.marginals for one in rows], least)[:most]
     if output is not None:
-        _draw(opened, one, output, threshold)
-    arcs = _arcs(list(values), marginals, threshold)[:most]
+        _draw(opened, rows, output, least)
     if as_json:
+        other = {} if against is None else {"against": against, "other_values": rows[1].values}
         picture = {} if output is None else {"output": str(output)}
-        print_json({"row": row, "values": values, "arcs": arcs, **picture})
+        print_json({"row": row, "values": rows[0].values, **other, "arcs": arcs, **picture})
         return
-    _list(values, arcs)
+    _list(rows, arcs)
     if output is not None:
         tell(f"wrote {output}", quiet)
 
 
-def _row_of(model: "LDFM", table: Path, row: int) -> dict[str, Any]:
-    """Give the values of one row of a table, None where they are unknown."""
+class _Row(NamedTuple):
+    """A row of a table: its values, None where they are unknown, and its arc marginals."""
+
+    values: dict[str, Any]
+    marginals: "Floats"
+
+    @property
+    def table(self) -> dict[str, list[Any]]:
+        return {name: [value] for name, value in self.values.items()}
+
+
+def _row_of(model: "LDFM", table: Path, row: int) -> _Row:
     from ldfm.tables import encode, missing_cells, read_source
 
     codes = encode(read_source(table), model.schema_).codes
     if row >= len(codes):
         raise ValueError(f"{table} has no row {row}: it has {len(codes)} rows, the first is row 0")
     columns = model.schema_.columns
-    return {
+    values = {
         column.name: None if missing else column.decode(codes[row, place : place + 1])[0]
         for place, (column, missing) in enumerate(zip(columns, missing_cells(codes[row]), strict=True))
     }
+    found = _Row(values, np.empty(0))
+    marginals = model.arc_marginals(found.table)[0]
+    if not marginals.any():
+        raise ValueError(f"row {row} has probability zero under this model, so it has no forest")
+    return found._replace(marginals=marginals)
 
 
-def _arcs(names: list[str], marginals: Any, threshold: float) -> list[dict[str, Any]]:
-    """Give arcs, most probable first; the parent of a root is None."""
-    places = np.argwhere(marginals >= threshold)
-    order = np.argsort(-marginals[tuple(places.T)], kind="stable")
+def _arcs(names: list[str], marginals: "list[Floats]", threshold: float) -> list[dict[str, Any]]:
+    """Give arcs, most probable first, or of two rows those that differ most; the parent of a root is None."""
+    strengths = marginals[0] if len(marginals) == 1 else np.abs(marginals[1] - marginals[0])
+    places = np.argwhere(strengths >= threshold)
+    order = np.argsort(-strengths[tuple(places.T)], kind="stable")
     return [
         {
             "parent": None if parent == 0 else names[parent - 1],
             "child": names[child],
-            "probability": float(marginals[parent, child]),
+            **{
+                what: float(of_row[parent, child])
+                for what, of_row in zip(("probability", "other_probability"), marginals, strict=False)
+            },
         }
         for parent, child in places[order].tolist()
     ]
 
 
-def _list(values: dict[str, Any], arcs: list[dict[str, Any]]) -> None:
+def _list(rows: list[_Row], arcs: list[dict[str, Any]]) -> None:
     def label(name: str | None) -> str:
         if name is None:
             return "(root)"
-        return f"{shown(name)} = {'?' if values[name] is None else shown(values[name])}"
+        texts = ["?" if one.values[name] is None else shown(one.values[name]) for one in rows]
+        return f"{shown(name)} = {' | '.join(dict.fromkeys(texts))}"
 
-    lines = [(f"{arc['probability']:.4f}", label(arc["parent"]), "->", label(arc["child"])) for arc in arcs]
-    print_listing(("probability", "parent", "", "child"), lines)
+    numbers = ("probability", "other_probability")[: len(rows)]
+    lines = [(*(f"{arc[k]:.4f}" for k in numbers), label(arc["parent"]), "->", label(arc["child"])) for arc in arcs]
+    print_listing((*(k.replace("_", " ") for k in numbers), "parent", "", "child"), lines)
 
 
-def _draw(model: "LDFM", row: dict[str, list[Any]], output: Path, threshold: float) -> None:
+def _draw(model: "LDFM", rows: list[_Row], output: Path, threshold: float) -> None:
     from ldfm.files import written_whole
 
-    ax = model.plot_forest(row, threshold=threshold)
+    if len(rows) == 1:
+        ax = model.plot_forest(rows[0].table, threshold=threshold)
+    else:
+        ax = model.plot_contrast(rows[0].table, rows[1].table, threshold=threshold)
     with written_whole(output) as temporary:
         ax.figure.savefig(temporary, format=output.suffix.lower().lstrip("."), dpi=150)

@@ -4,6 +4,7 @@ from ldfm.inference.answers import Diagnostics, Estimate, Marginals, Method, Num
 from ldfm.inference.budget import Budget
 from ldfm.inference.chains import Starts
 from ldfm.inference.completion import average_arc_marginals, draw_completions, log_evidence, most_probable
+from ldfm.inference.conditionals import log_conditionals
 from ldfm.inference.engines import Engine, Posteriors, engine_of
 from ldfm.inference.exact import ExactTables, ImpossibleEvidenceError, TooManyStatesError
 from ldfm.inference.marginals import find_marginals
@@ -28,6 +29,7 @@ __all__ = [
     "engine_of",
     "find_marginals",
     "find_queries",
+    "log_conditionals",
     "log_evidence",
     "most_probable",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import narwhals as nw
@@ -191,6 +192,14 @@ class Numbers:
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         found: Floats = (low + high) / 2
         return found
+
+    def bins(self, row: int, count: int = 8) -> tuple[list[str], Floats]:
+        """Cut the middle of one row's posterior in equal bins; give their ends as text, and their probabilities."""
+        low, high = self.only(np.array([row])).quantiles([0.005, 0.995])[0]
+        edges = np.linspace(low, high, count + 1)
+        means, deviations = self.normals[row, :, 0], np.maximum(self.normals[row, :, 1], 1e-300)
+        below = ndtr((edges[:, None] - means) / deviations).mean(axis=1)
+        return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)], np.diff(below)
 
     def density(self, row: int, grid: Sequence[float] | Floats) -> Floats:
         """Give the posterior density of one row's cell at the numbers of a grid."""

@@ -93,24 +93,6 @@ class Starts:
         codes[:, given] = known[given]
         return codes
 
-    def agreeing(self, known: Codes, least: int) -> Codes:
-        """Give a part of the known cells, -1 elsewhere, as large as can be for at least so many draws to have it.
-
-        Those draws are draws given that part, and need no chain to become so.
-        """
-        agreed, part = np.ones(len(self.draws), dtype=np.bool_), np.full(len(known), -1, dtype=np.int64)
-        left = np.flatnonzero(known >= 0)
-        same = self.draws[:, left] == known[left]
-        while len(left):
-            counts = same[agreed].sum(axis=0)
-            best = int(np.argmax(counts))
-            if counts[best] < least:
-                break
-            part[left[best]] = known[left[best]]
-            agreed &= same[:, best]
-            left, same = np.delete(left, best), np.delete(same, best, axis=1)
-        return part
-
 
 def start_states(
     model: Folded, known: Codes, count: int, generator: np.random.Generator, row: int, starts: Starts

@@ -1,7 +1,6 @@
 """The joint probability of query cells of one row, by clamping cells in turn, and their marginals on the way.
 
-Draws of the model that have some of the evidence are draws given it: groups begin with those of a part of the evidence that many
-have. A group has first the other evidence cells clamped, then the query cells. Chains between clamps need not forget
+A group of draws of the model has first the evidence cells clamped, then the query cells. Chains between clamps need not forget
 where they began: a group counts in proportion to its estimate of the probability of the evidence, so that the answers are ratios
 of unbiased estimates. Groups are independent of each other; their spread gives the standard errors.
 """
@@ -20,18 +19,17 @@ from ldfm.kernels.sweeps import Folded, sweep_rows
 from ldfm.types import Codes, Floats, Integers
 
 GROUPS = 8  # independent populations: what standard errors are computed from
-AGREEING = 1000  # draws that must have a part of the evidence for groups to begin with those draws
 FIRST = 128  # draws of the model that a population begins with
 WARM_UP = 100  # sweeps from states made to have evidence that no draw has
-FRESH = 8  # sweeps that move those draws on: several groups may begin with one
-CHAINS = 128  # chains of a population: where chains are slow many short ones are worth more than few long ones
+FRESH = 4  # sweeps that move those draws on where they have been used before
+CHAINS = 64  # chains of a population: where chains are slow many short ones are worth more than few long ones
 SWEEPS = 2  # sweeps of a chain after each clamp; all forests on the way are the next population
 FEWEST_GROUPS = 5.0  # effective groups below which a standard error is not believed
 TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 _MOST = 500.0  # largest variance of logs that is computed with
 _WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
-EXTRA_OF = {"auto": TREE, "blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
+EXTRA_OF = {"auto": GIBBS, "blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
 
 
 class SampledQuery(NamedTuple):
@@ -105,12 +103,11 @@ def sample_query(
     meter = Meter(budget)
     target = TARGET if budget.target_se is None else budget.target_se
     generator = np.random.default_rng(seed)
-    known = starts.agreeing(evidence, AGREEING)
-    given = generator.permutation(np.flatnonzero((evidence >= 0) & (known < 0)))
+    given = generator.permutation(np.flatnonzero(evidence >= 0))
     stages = np.zeros(len(given), dtype=np.int64), np.zeros(len(cells), dtype=np.int64)
     question = _Question(
         model,
-        known,
+        np.full(len(evidence), -1, dtype=np.int64),
         evidence.astype(np.int64),
         values.astype(np.int64),
         given,
@@ -128,7 +125,7 @@ def sample_query(
     groups: list[_Group] = []
     while True:
         count = max(GROUPS, len(groups))  # as many again as there are
-        fresh = WARM_UP if len(question.given) < len(given) else FRESH
+        fresh = WARM_UP if len(question.given) < len(given) else FRESH if groups else 0
         firsts = _first(question, count, fresh, generator, row, starts)
         new = [_run_group(question, first, generator) for first in firsts]
         groups += new
@@ -186,7 +183,7 @@ def _run_group(question: _Question, first: Integers, generator: np.random.Genera
         visits,
     )
     if log_evidence == -np.inf:
-        return _Group(-np.inf, -np.inf, np.zeros((CHAINS, len(asked))), FRESH * FIRST + CHAINS * SWEEPS * runs)
+        return _Group(-np.inf, -np.inf, np.zeros((CHAINS, len(asked))), _count_sweeps(extra, runs))
     marginals = visits[:, asked, question.values[asked]] / SWEEPS
     population = forests.reshape(-1, n).copy()
     joint, more = clamp_in_turn(
@@ -202,7 +199,12 @@ def _run_group(question: _Question, first: Integers, generator: np.random.Genera
         generator,
         visits[:0],
     )
-    return _Group(log_evidence, joint, marginals, FRESH * FIRST + CHAINS * SWEEPS * (runs + more))
+    return _Group(log_evidence, joint, marginals, _count_sweeps(extra, runs + more))
+
+
+def _count_sweeps(extra: int, runs: int) -> int:
+    """Give how many sweeps a group has made, those that moved its first draws on included."""
+    return FRESH * FIRST + CHAINS * (SWEEPS + (extra != NO_EXTRA)) * runs
 
 
 def _shares(logs: Floats) -> Floats:

@@ -18,7 +18,6 @@ from ldfm.kernels.sweeps import draw_forest, tree_sweeps
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 
 NO_EXTRA, GIBBS, TREE = 0, 1, 2
-EXTRA_EVERY = 8
 LEAST_EVEN = 0.3  # cells are clamped together as long as the weights are worth this share of the population
 
 
@@ -87,8 +86,8 @@ def _clamp_some(model, known, cells, values, forests, fixed, logs):
 def run_chains(model, known, ancestors, extra, work, generator, forests, visits):
     """Run a chain from each of `ancestors` (chains, n); `forests` (chains * sweeps, n) takes the forests it visits.
 
-    A sweep draws all free values given the forest and the forest given the values, with a sweep of `extra` in between at every
-    EXTRA_EVERY-th. `visits` (records, n, most values) takes the conditional distributions of the values given the forests, those
+    A sweep draws all free values given the forest and the forest given the values, the first one with a sweep of `extra` in
+    between. `visits` (records, n, most values) takes the conditional distributions of the values given the forests, those
     of chain c in the records from c * records / chains on.
     """
     chains, n = ancestors.shape
@@ -107,7 +106,7 @@ def run_chains(model, known, ancestors, extra, work, generator, forests, visits)
         if len(visits):
             send_down(model.table, model.offsets, known, forest, order, below, messages, posterior)
             visits[place * len(visits) // total] += posterior
-        if place % sweeps % EXTRA_EVERY == 0:
+        if place % sweeps == 0:
             if extra == GIBBS:
                 gibbs_sweeps(model, known, codes, 1, work, generator, nothing)
             elif extra == TREE:

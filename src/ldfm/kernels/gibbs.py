@@ -124,3 +124,11 @@ def gibbs_sweeps(model, clamped, codes, sweeps, work, generator, visits):
                 stale, log_now = True, nan
             if doubtful:
                 log_now = logs[v]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def gibbs_rows(model, known, codes, sweeps, work, generator):
+    """Run collapsed Gibbs on many rows; `known` and `codes` (rows, n)."""
+    nothing = np.empty((0, codes.shape[1], model.most))
+    for row in range(codes.shape[0]):
+        gibbs_sweeps(model, known[row], codes[row], sweeps, work, generator, nothing)

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from ldfm import mixed_draws
-from ldfm.draws import anneal
+from ldfm.draws import anneal, prolong
 from ldfm.forests import Weights, log_sums
 from ldfm.learning.checkpoint import Arrays, read_checkpoint, write_checkpoint
 from ldfm.learning.em import AnyWeights, EMSettings, EMState, fit_generation
@@ -24,9 +24,10 @@ from ldfm.types import Floats, Integers, Rows
 from ldfm.weights import ArcWeights, Variant
 
 Objective = Literal["generation", "likelihood"]
-KEPT_DRAWS = 1024  # draws of the model kept with it, to start chains from
+KEPT_DRAWS = 4096  # draws of the model kept with it, to start chains from
 _ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
 _ARRAYS = ("table", "stop", "intercepts", "slopes", "deviations")
+_ANNEALED = 512  # chains that are annealed for draws
 _START = EMSettings(max_iter=20, tol=0.0)
 _START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
 
@@ -131,8 +132,8 @@ def learn(
         draws = draw_from(weights, settings.seed, settings.n_jobs)
     else:
         weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
-        draws = chains if len(chains) else draw_from(weights, settings.seed, settings.n_jobs)
-    return Fitted(weights, history, draws[:KEPT_DRAWS])
+        draws = draw_from(weights, settings.seed, settings.n_jobs, chains)
+    return Fitted(weights, history, draws)
 
 
 def _learn_mixed(
@@ -255,12 +256,14 @@ def _fingerprint(rows: MergedRows, start: Weights, settings: FitSettings, valida
     return digest.hexdigest()
 
 
-def draw_from(weights: Weights, seed: int, n_jobs: int | None = 1) -> Rows:
-    """Give draws of a model: from the table of all rows where that is small, else by annealing."""
+def draw_from(weights: Weights, seed: int, n_jobs: int | None = 1, chains: Integers | None = None) -> Rows:
+    """Give draws of a model: from the table of all rows where that is small, else from chains.
+
+    `chains` are draws that there are already; without any, annealing makes them.
+    """
     if isinstance(weights, MixedWeights):
-        return mixed_draws.draw_from(
-            weights, KEPT_DRAWS if all(weights.continuous) else KEPT_DRAWS // 2, (seed, 8), n_jobs
-        )
+        count = KEPT_DRAWS if all(weights.continuous) else _ANNEALED
+        return mixed_draws.draw_from(weights, count, (seed, 8), n_jobs)
     cardinalities = weights.cardinalities
     if prod(cardinalities) <= _ENUMERATED:
         codes = np.stack(np.unravel_index(np.arange(prod(cardinalities)), cardinalities), axis=1).astype(np.int64)
@@ -271,4 +274,6 @@ def draw_from(weights: Weights, seed: int, n_jobs: int | None = 1) -> Rows:
         generator = np.random.default_rng([seed, 8])
         drawn: Integers = codes[generator.choice(len(codes), size=KEPT_DRAWS, p=shares / shares.sum())]
         return drawn
-    return anneal(weights, KEPT_DRAWS // 2, (seed, 8), n_jobs, spread=0.7).codes
+    if chains is None or not len(chains):
+        chains = anneal(weights, _ANNEALED, (seed, 8), n_jobs, spread=0.7).codes
+    return prolong(weights, chains, KEPT_DRAWS, (seed, 10), n_jobs)

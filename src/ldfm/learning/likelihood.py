@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 
 from ldfm.draws import anneal, fold, move
 from ldfm.forests import expected_counts, log_sums
-from ldfm.inference import Budget, ExactTables, Starts, find_queries
+from ldfm.inference import Budget, ExactTables, Starts, find_queries, log_conditionals
 from ldfm.inference.exact import MAX_STATES
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
@@ -26,12 +26,6 @@ from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
-PULLS = (
-    2.0,
-    0.5,
-    0.1,
-    0.02,
-)  # towards the start, in rows: the weight of a squared distance of 1 in the log of an arc weight
 SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
 JUDGED_ROWS = 40  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
@@ -50,14 +44,17 @@ class Stage(NamedTuple):
         Length of steps, as a share of the longest.
     sweeps
         Of each chain a step: sharper weights take longer to follow.
+    collapsed
+        Further sweeps of each, of collapsed Gibbs.
     """
 
     pull: float
     rate: float
     sweeps: int
+    collapsed: int = 0
 
 
-STAGES = (Stage(0.5, 1.0, 1), Stage(0.1, 1.0, 2), Stage(0.02, 0.5, 2), Stage(0.005, 0.25, 3))
+STAGES = (Stage(0.5, 1.0, 1), Stage(0.1, 1.0, 1, 1), Stage(0.02, 0.5, 1, 1), Stage(0.005, 0.25, 1, 1))
 
 
 @dataclass(frozen=True)
@@ -237,13 +234,14 @@ class LikelihoodFit:
         if self.all_codes is not None:
             logs = log_sums(weights, self.all_codes, n_jobs)
             return expected_counts(weights, self.all_codes, np.exp(logs - logsumexp(logs)), n_jobs).arcs
-        self._move(weights, STAGES[self._stage()[0]].sweeps)
+        stage = STAGES[self._stage()[0]]
+        self._move(weights, stage.sweeps, stage.collapsed)
         return expected_counts(weights, state.chains, np.full(len(state.chains), 1.0 / len(state.chains)), n_jobs).arcs
 
-    def _move(self, weights: ArcWeights, sweeps: int) -> None:
-        codes = self.state.chains
+    def _move(self, weights: ArcWeights, sweeps: int, collapsed: int = 0) -> None:
+        codes, key = self.state.chains, (self.seed, 4, self.state.step)
         free = np.full(codes.shape, -1, dtype=np.int64)
-        move(fold(weights), free, codes, free.copy(), sweeps, (self.seed, 4, self.state.step), self.settings.n_jobs)
+        move(fold(weights), free, codes, free.copy(), sweeps, key, self.settings.n_jobs, collapsed)
 
     def _record(self) -> float:
         """Note where the fit is; give the objective: the mean conditional log-likelihood of training rows."""
@@ -322,14 +320,9 @@ class LikelihoodFit:
 
 def conditional_logs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
     """Give for each complete row the sum over its cells of log p(cell | all other cells of the row); needs no partition."""
-    rows = len(codes)
-    found = np.zeros(rows)
-    for i, k in enumerate(weights.cardinalities):
-        if k > 1:
-            variants = np.repeat(codes, k, axis=0)
-            variants[:, i] = np.tile(np.arange(k), rows)
-            logs = log_sums(weights, variants, n_jobs).reshape(rows, k)
-            found += logs[np.arange(rows), codes[:, i]] - logsumexp(logs, axis=1)
+    found = np.zeros(len(codes))
+    for i, logs in enumerate(log_conditionals(weights, codes, n_jobs)):
+        found += logs[np.arange(len(codes)), codes[:, i]]
     return found
 
 

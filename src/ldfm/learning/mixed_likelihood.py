@@ -1,14 +1,15 @@
 """Learning a mixed model on the normalised likelihood: EM for the densities, gradients for the mixing weights.
 
-With w the weight of an arc, the gradient of the mean of log p(row) is E_rows[mu d log w] - E_model[mu d log w], mu the arc's marginal.
+With w the weight of an arc and mu its marginal, the gradient of the mean of log p(row) is E_rows[mu d log w] - E_model[mu d log w].
 
 - Mixing weights: the expected arc counts of rows minus those of the model, as for discrete models, with a pull towards the start.
-- Normal densities and logits: the fit that EM makes, which leaves the model's part out. Where all variables are continuous that part
-  is 0, for densities integrate to 1 whatever their parameters are. Else it is not, but small: it is there only as far as the values
+- Normal densities and logits: the fit that EM makes, which leaves the model's part out. Where all variables are continuous that is
+  0, for densities integrate to 1 whatever their parameters are. Else it is not, but small: it is there only as far as the values
   below a number have different chances to go on.
 
 The model's counts come from chains that move on with the weights. Where all variables are continuous they are known: the arc
-marginals of the mixing weights. Then every step is exact, and nothing is drawn but missing cells."""
+marginals of the mixing weights. Then every step is exact, and nothing is drawn but missing cells.
+"""
 
 from dataclasses import dataclass, replace
 from time import perf_counter

@@ -1,4 +1,4 @@
-"""Bayesian networks: a BIF reader, nine benchmark networks and forward sampling."""
+"""Bayesian networks: a BIF reader, networks of other libraries, nine benchmark networks and forward sampling."""
 
 from dataclasses import replace
 from functools import cache
@@ -6,9 +6,10 @@ from importlib.resources import as_file, files
 from importlib.resources.abc import Traversable
 
 from ldfm.networks.bif import parse_bif, read_bif
+from ldfm.networks.foreign import import_network
 from ldfm.networks.network import Network, NetworkStatistics
 
-__all__ = ["Network", "NetworkStatistics", "load", "names", "parse_bif", "read_bif"]
+__all__ = ["Network", "NetworkStatistics", "import_network", "load", "names", "parse_bif", "read_bif"]
 
 _SUFFIX = ".bif.gz"
 

@@ -1,0 +1,117 @@
+"""Do predicted probabilities come true? Cells predicted from the other cells of their row."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ldfm.estimator import LDFM
+from ldfm.inference import Budget, log_conditionals
+from ldfm.report.rows import table_of
+from ldfm.tables import MISSING
+from ldfm.types import Codes, Floats, Integers
+
+BINS = 10
+_HIDDEN_ROWS = 60  # incomplete rows of which a cell is hidden
+_SECONDS_A_ROW = 0.1
+
+
+class Predictions(NamedTuple):
+    """Predictions of one variable's cells.
+
+    Attributes
+    ----------
+    rows
+        (cells,): their rows.
+    codes
+        (cells,): what is in them.
+    shares
+        (cells, values): what was predicted from the rest of the row.
+    """
+
+    rows: Integers
+    codes: Integers
+    shares: Floats
+
+    @property
+    def log_score(self) -> float:
+        """Mean log probability of what is in the cells, nats."""
+        with np.errstate(divide="ignore"):
+            return float(np.log(self.shares[np.arange(len(self.codes)), self.codes]).mean())
+
+    @property
+    def hits(self) -> float:
+        """Share of the cells whose most probable value is right."""
+        return float((self.shares.argmax(axis=1) == self.codes).mean())
+
+
+class Bins(NamedTuple):
+    """Predicted probabilities and how often they came true, a bin an entry.
+
+    Attributes
+    ----------
+    predicted, observed
+        Mean prediction, and share of them that came true.
+    errors
+        Standard errors of `observed`; rows are independent, cells of one row are not.
+    counts
+        Predictions.
+    """
+
+    predicted: Floats
+    observed: Floats
+    errors: Floats
+    counts: Integers
+
+    @property
+    def gap(self) -> float:
+        """Mean distance of predicted and observed, each prediction counted once."""
+        return float(np.abs(self.predicted - self.observed) @ self.counts / self.counts.sum())
+
+
+def predict_cells(model: LDFM, codes: Codes, seed: int) -> list[Predictions]:
+    """Predict cells from the rest of their rows, a variable an entry.
+
+    Of complete rows every cell, exactly. Where fewer than a tenth are complete: of some rows one known cell each.
+    """
+    complete = np.flatnonzero((codes != MISSING).all(axis=1))
+    if 10 * len(complete) < len(codes):
+        return _predict_hidden(model, codes, np.random.default_rng(seed))
+    found = []
+    for place, logs in enumerate(log_conditionals(model.weights_, codes[complete], model.n_jobs)):
+        possible = np.isfinite(logs).any(axis=1)
+        rows = complete[possible]
+        found.append(Predictions(rows, codes[rows, place].astype(np.int64), np.exp(logs[possible])))
+    return found
+
+
+def _predict_hidden(model: LDFM, codes: Codes, generator: np.random.Generator) -> list[Predictions]:
+    rows = np.flatnonzero((codes != MISSING).any(axis=1))
+    rows = np.sort(generator.permutation(rows)[:_HIDDEN_ROWS])
+    cells = np.array([generator.choice(np.flatnonzero(codes[row] != MISSING)) for row in rows], dtype=np.int64)
+    asked = codes[rows].copy()
+    asked[np.arange(len(rows)), cells] = MISSING
+    answer = model.marginals(table_of(model.schema_, asked), budget=Budget(seconds=_SECONDS_A_ROW))
+    found = []
+    for place, name in enumerate(model.schema_.names):
+        here = np.flatnonzero(cells == place)
+        found.append(
+            Predictions(rows[here], codes[rows[here], place].astype(np.int64), answer.probabilities[name][here])
+        )
+    return found
+
+
+def bin_predictions(predictions: list[Predictions]) -> Bins:
+    """Compare every probability that was predicted, of every value of every cell, with what was in the cell."""
+    shares = np.concatenate([part.shares.ravel() for part in predictions])
+    rows = np.concatenate([np.repeat(part.rows, part.shares.shape[1]) for part in predictions])
+    truths = np.concatenate([np.eye(part.shares.shape[1])[part.codes].ravel() for part in predictions])
+    bins = np.minimum((shares * BINS).astype(np.int64), BINS - 1)
+    kept = [number for number in range(BINS) if (bins == number).any()]
+    numbers = []
+    for number in kept:
+        inside = bins == number
+        observed, count = truths[inside].mean(), int(inside.sum())
+        of_rows = np.bincount(rows[inside], weights=truths[inside] - observed)
+        numbers.append((shares[inside].mean(), observed, np.sqrt((of_rows**2).sum()) / count, count))
+    predicted, shown, errors, counts = zip(*numbers, strict=True)
+    return Bins(np.array(predicted), np.array(shown), np.array(errors), np.array(counts))
