@@ -554,7 +554,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         shown = [column for column, unknown in zip(self.schema_.columns, answer.unknown[0], strict=True) if unknown]
         if not shown:
             raise ValueError("row 0 has no unknown cell whose posterior could be drawn")
-        values, shares, errors = {}, {}, {}
+        values: dict[str, Sequence[Any]] = {}
+        shares, errors = {}, {}
         for column in shown:
             name = column.name
             if column.is_continuous:
