@@ -4,7 +4,8 @@ Chains come in blocks, each with random numbers of its own made from a key and t
 number of threads and a run can be taken up again at any step.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from ldfm.forests import log_sums
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.gibbs import gibbs_rows
 from ldfm.kernels.sweeps import Folded, sweep_rows
-from ldfm.parallel import blocks, map_in_order
+from ldfm.parallel import blocks, map_in_order, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
@@ -149,12 +150,13 @@ def _anneal_block(
     log_partition, share = 0.0, 0.0
     logs = _logs(start, weights, codes)
     while share < 1.0:
-        step = _next_share(weights, way, share, codes, logs, spread)
+        stop_if_unwanted()
+        step = next_share(partial(_gains, weights, way, codes, logs), share, spread)
         ahead = _between(start, goal, step)
         gains = _logs(ahead, weights, codes) - logs
         if not np.isfinite(gains.max()):
             raise ValueError("no row that annealing reached has positive probability under this model")
-        chosen = _resample(gains, generator)
+        chosen = resample(gains, generator)
         moved = codes[chosen]
         moved_parents = parents[chosen]
         sweeps = _SWEEPS_A_STEP if step < 1.0 else _LAST_SWEEPS
@@ -173,13 +175,16 @@ def _logs(table: Floats, weights: ArcWeights, codes: Integers) -> Floats:
     return log_sums(ArcWeights(table, weights.cardinalities), codes)
 
 
-def _next_share(
-    weights: ArcWeights, way: tuple[Floats, Floats], share: float, codes: Integers, logs: Floats, wanted: float
-) -> float:
+def _gains(weights: ArcWeights, way: tuple[Floats, Floats], codes: Integers, logs: Floats, share: float) -> Floats:
+    """Give by how much the log forest sums of rows rise on the way to a share."""
+    return _logs(_between(*way, share), weights, codes) - logs
+
+
+def next_share(gains_at: Callable[[float], Floats], share: float, wanted: float) -> float:
     """Find how far to go so that the log weights of the chains have the standard deviation `wanted`."""
 
     def spread(share: float) -> float:
-        gains = _logs(_between(*way, share), weights, codes) - logs
+        gains = gains_at(share)
         return float(gains.std()) if np.isfinite(gains).all() else np.inf
 
     if spread(1.0) <= wanted:
@@ -197,7 +202,7 @@ def _next_share(
     return low if low > share else high
 
 
-def _resample(gains: Floats, generator: np.random.Generator) -> Integers:
+def resample(gains: Floats, generator: np.random.Generator) -> Integers:
     """Draw chains in proportion to their weights, systematically."""
     shares = np.exp(gains - logsumexp(gains))
     points = (np.arange(len(gains)) + generator.random()) / len(gains)

@@ -1,63 +1,56 @@
 """The estimator: checks what users give, puts tables, learning and inference together, and nothing else."""
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
 from ldfm.checks import check_count, seed_sequence
-from ldfm.draws import anneal
 from ldfm.inference import (
     Budget,
+    Engine,
     Estimate,
-    ExactTables,
     Marginals,
     Method,
+    Posteriors,
     QueryResult,
-    Starts,
-    average_arc_marginals,
-    draw_completions,
-    exact,
-    find_marginals,
-    find_queries,
-    log_evidence,
-    most_probable,
+    engine_of,
 )
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hold_out, learn
+from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hold_out, learn, uniform_weights
 from ldfm.learning.settings import check_settings, settings_from_json, settings_to_json
+from ldfm.mixed_weights import MixedWeights
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
-    MISSING,
     Columns,
+    Kinds,
     Schema,
     Table,
     TableError,
     encode,
     fill_missing,
+    in_order,
     learn_table,
     merge_questions,
     merge_rows,
+    missing_cells,
     new_frame,
     read_source,
     refuse_missing,
     roles_of_cells,
     weights_of_rows,
 )
-from ldfm.types import Codes, Floats, Integers
+from ldfm.types import Booleans, Floats, Integers, Rows
 from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
 
-PARTITION_CHAINS = 2048  # chains that anneal to find the partition
 
-
-class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
-    """Latent dependency forest model of a table of discrete variables.
+class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
+    """Latent dependency forest model of a table of discrete and continuous variables.
 
     Every row has its own latent forest of dependencies between its values; the probability of a row adds up all forests.
 
@@ -78,7 +71,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
         complete rows, up to 1,000.
     kinds
-        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
+        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous"; one of the two
+        words alone: that of all. Floating-point columns are continuous, and whole numbers with many different values, with a
+        warning; everything else is discrete.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
@@ -96,11 +91,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     schema_
         Variables and their values.
     weights_
-        `ArcWeights`.
+        `ArcWeights`, or `MixedWeights` where a column is continuous.
     history_
         Convergence record.
+    n_iter_
+        Iterations of EM, or steps of the likelihood.
     draws_
-        (draws, n) codes: draws of the model, from which chains start; never rows of the table.
+        (draws, n) codes, or cells where a column is continuous: draws of the model, from which chains start; no rows of the table.
     feature_names_in_, n_features_in_
         As in scikit-learn.
 
@@ -116,12 +113,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     schema_: Schema
-    weights_: ArcWeights
+    weights_: Any
     history_: History
-    draws_: Codes
+    draws_: Rows
     _partition: Estimate | None
     _backend: Any
     n_features_in_: int
+    n_iter_: int
 
     def __init__(
         self,
@@ -131,7 +129,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int | None = None,
         tol: float = 1e-5,
         validation_fraction: float | None = None,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -150,6 +148,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that columns may hold categories, text and missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # an array whose dtype holds no filled value becomes one of objects
+        return tags
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -201,20 +206,27 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
             self.verbose,
         )
         known = warm and hasattr(self, "weights_") and self.schema_.columns == table.schema.columns
-        uniform = ArcWeights.uniform(table.schema.cardinalities, self.variant)
+        uniform = uniform_weights(table.schema, self.variant)
         fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
         self._backend = table.source.frame.implementation if table.source.frame is not None else None
         return self
 
     def _adopt(
-        self, schema: Schema, weights: ArcWeights, history: History, draws: Codes | None, *, named: bool = True
+        self,
+        schema: Schema,
+        weights: ArcWeights | MixedWeights,
+        history: History,
+        draws: Rows | None,
+        *,
+        named: bool = True,
     ) -> None:
         self.schema_ = schema
         self.weights_ = weights
         self.history_ = history
+        self.n_iter_ = history.steps[-1].iteration if len(history) else 0
         self.n_features_in_ = len(schema.columns)
-        self._tables = ExactTables(weights)
+        self._answers = engine_of(weights, self._draws)
         self._partition = None
         self._backend = None
         if draws is not None:
@@ -266,29 +278,36 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     # --- rows --------------------------------------------------------------------------------------------------------
 
     def log_forest_sum(self, X: Any) -> Floats:
-        """Give log Z of complete rows (LDFM-S: times their stop weights): their log probability up to the partition."""
-        return forests.log_sums(self._fitted_weights(), self._complete(X, "log_forest_sum").codes, self.n_jobs)
+        """Give log Z of complete rows (LDFM-S: times their stop weights): their log probability up to the partition.
+
+        With continuous columns it is a log density, in the table's units.
+        """
+        weights, codes = self._fitted_weights(), self._complete(X, "log_forest_sum").codes
+        sums: Floats = forests.log_sums(weights, codes, self.n_jobs) - self.schema_.log_scales.sum()
+        return sums
 
     def log_partition(self) -> Estimate:
-        """Give log of the sum of exp(log_forest_sum) over all complete rows: by enumeration, or else by annealing."""
-        weights = self._fitted_weights()
+        """Give log of the sum of exp(log_forest_sum) over all complete rows, an integral over the numbers in them.
+
+        Exact where rows can be enumerated and where all columns are continuous, else by annealing.
+        """
+        self._fitted_weights()
         if self._partition is None:
-            if prod(weights.cardinalities) <= exact.MAX_STATES:
-                self._partition = Estimate(self._exact().log_partition(), 0.0, exact=True)
-            else:
-                found = anneal(weights, PARTITION_CHAINS, (self._seed(), 1), self.n_jobs)
-                self._partition = Estimate(found.value, found.standard_error, exact=False)
+            self._partition = self._engine().log_partition(self._seed())
         return self._partition
 
     def score_samples(self, X: Any) -> Floats:
-        """Give log p(row) of rows, missing cells summed out. Beyond enumeration both sums are estimates."""
+        """Give log p(row) of rows, missing cells summed out. Beyond enumeration both sums are estimates.
+
+        With continuous columns it is a log density, in the table's units.
+        """
         table = self._encoded(X)
         merged = merge_rows(table.codes)
         log_partition = self.log_partition().value
         if log_partition == -np.inf:
             raise ValueError("no row has positive probability under this model, so rows have no scores")
-        logs = log_evidence(self._exact(), merged, Budget(), self._spawn(), self._starts, self.verbose)
-        scores: Floats = logs[merged.places] - log_partition
+        logs = self._engine().log_evidence(merged, self._spawn(), self.verbose)
+        scores: Floats = logs[merged.places] - log_partition - self._log_scales(~missing_cells(table.codes))
         return scores
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
@@ -317,16 +336,24 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        found, errors, diagnostics = find_marginals(
-            self._exact(), merged, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
-        )
+        found = self._engine().marginals(merged, method, Budget.of(budget), self._spawn(), self.verbose)
+        return self._marginals_of(found, table, merged.places)
+
+    def _marginals_of(self, found: Posteriors, table: Table, places: Integers) -> Marginals:
+        """Give posteriors of distinct rows as those of all rows, in the table's units."""
+        columns = self.schema_.columns
+        discrete = [(place, column) for place, column in enumerate(columns) if not column.is_continuous]
         return Marginals(
-            {name: values[merged.places] for name, values in zip(self.schema_.names, found, strict=True)},
-            {name: values[merged.places] for name, values in zip(self.schema_.names, errors, strict=True)},
-            table.codes == MISSING,
-            diagnostics.of_rows(merged.places),
+            {column.name: found.means[place][places] for place, column in discrete},
+            {column.name: found.errors[place][places] for place, column in discrete},
+            missing_cells(table.codes),
+            found.diagnostics.of_rows(places),
             self.schema_,
             table.source.frame.implementation if table.source.frame is not None else None,
+            {
+                columns[place].name: numbers.of_rows(places, columns[place].centre, columns[place].scale)
+                for place, numbers in found.numbers.items()
+            },
         )
 
     def query_log_likelihood(
@@ -354,10 +381,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged, distinct = merge_questions(table.codes, *roles_of_cells(table, query, evidence))
-        found = find_queries(
-            self._exact(), merged, distinct, method, Budget.of(budget), self._spawn(), self._starts, self.verbose
-        )
-        return found.of_rows(merged.places)
+        found = self._engine().queries(merged, distinct, method, Budget.of(budget), self._spawn(), self.verbose)
+        return found.of_rows(merged.places, self._log_scales(distinct))
 
     def most_probable(self, X: Any, method: Method = "auto") -> Any:
         """Give `X` with every missing cell filled by the jointly most probable completion of its row.
@@ -367,7 +392,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         merged = merge_rows(table.codes)
-        filled = most_probable(self._exact(), merged, method, self._spawn(), self._starts)
+        filled = self._engine().most_probable(merged, method, self._spawn())
         return fill_missing(table, filled[merged.places])
 
     def impute(self, X: Any, how: str = "marginal", method: Method = "auto") -> Any:
@@ -378,8 +403,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         X
             Rows with missing cells.
         how
-            "marginal": each cell by its own most probable value. "joint": by the jointly most probable completion of the row.
-            "draw": by a draw from the posterior of the row's missing cells.
+            "marginal": each cell by its own most probable value, in continuous columns by its mean. "joint": by the jointly most
+            probable completion of the row. "draw": by a draw from the posterior of the row's missing cells.
         method
             As in `marginals`.
         """
@@ -390,15 +415,20 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         _check_method(method)
         table = self._encoded(X)
         if how == "draw":
-            return fill_missing(table, draw_completions(self._exact(), table.codes, self._spawn(), self._starts))
+            return fill_missing(table, self._engine().draw(table.codes, self._spawn()))
         merged = merge_rows(table.codes)
-        found, _, _ = find_marginals(self._exact(), merged, method, Budget(), self._spawn(), self._starts, self.verbose)
-        best = np.stack([np.argmax(values, axis=1) for values in found], axis=1)
-        return fill_missing(table, best.astype(table.codes.dtype)[merged.places])
+        found = self._engine().marginals(merged, method, Budget(), self._spawn(), self.verbose)
+        best = np.stack([np.argmax(values, axis=1) for values in found.means], axis=1).astype(table.codes.dtype)
+        for place, numbers in found.numbers.items():
+            best[:, place] = numbers.means
+        return fill_missing(table, best[merged.places])
 
     def transform(self, X: Any) -> Any:
-        """Give `X` with every missing cell filled by its most probable value."""
-        return self.impute(X)
+        """Give `X` with every missing cell filled by its most probable value, its columns in the order of the table of `fit`.
+
+        `set_output` chooses the kind of frame that comes out; if it was not called, what `impute` gives.
+        """
+        return in_order(self.impute(X), self.schema_.names)
 
     def sample(self, n: int = 1, evidence: Mapping[str, Any] | None = None) -> Any:
         """Draw rows from the model.
@@ -422,7 +452,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
                 raise ValueError(f"evidence names column {name!r}, which the model does not have")
         row = {name: [given.get(name)] for name in self.schema_.names}
         known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
-        codes = draw_completions(self._exact(), known, self._spawn(), self._starts)
+        codes = self._engine().draw(known, self._spawn())
         return new_frame(self.schema_, codes, self._backend)
 
     # --- forests -----------------------------------------------------------------------------------------------------
@@ -433,10 +463,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Missing cells are averaged over. Columns sum to 1; they are 0 for a row that no forest can generate.
         """
         table = self._encoded(X)
-        if (table.codes != MISSING).all():
+        if not missing_cells(table.codes).any():
             return forests.marginals_of_arcs(self.weights_, table.codes, self.n_jobs)
         merged = merge_rows(table.codes)
-        return average_arc_marginals(self._exact(), merged, self._spawn(), self._starts)[merged.places]
+        return self._engine().arc_marginals(merged, self._spawn())[merged.places]
 
     def best_forest(self, X: Any) -> Integers:
         """Give (rows, n): for each variable its parent's place in the most probable forest of the row, -1 for the root."""
@@ -497,11 +527,11 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         from ldfm.plots import plot_overview
 
         self._fitted_weights()
-        codes = self._starts().draws if X is None else self._encoded(X).codes
+        codes = self._draws() if X is None else self._encoded(X).codes
         if not len(codes):
             raise TableError("the table has no rows to average over")
-        if (codes == MISSING).any():
-            codes = draw_completions(self._exact(), codes, self._spawn(), self._starts)
+        if missing_cells(codes).any():
+            codes = self._engine().draw(codes, self._spawn())
         mean = forests.mean_marginals_of_arcs(self.weights_, codes, self.n_jobs)
         return plot_overview(self.schema_.names, mean, ax=ax)
 
@@ -511,8 +541,10 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         if len(table.codes) != 1:
             raise ValueError(f"{what} draws one row, the table has {len(table.codes)}")
         values = [
-            "?" if code == MISSING else column.values[code]
-            for column, code in zip(self.schema_.columns, table.codes[0], strict=True)
+            "?" if missing else column.shown(table.codes[0, place])
+            for place, (column, missing) in enumerate(
+                zip(self.schema_.columns, missing_cells(table.codes[0]), strict=True)
+            )
         ]
         marginals = self.arc_marginals(row)[0]
         if not marginals.any():
@@ -521,6 +553,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     def plot_marginals(self, row: Any, ax: Any = None) -> Any:
         """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.
+
+        Numbers are put in bins.
 
         Parameters
         ----------
@@ -537,12 +571,17 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         shown = [column for column, unknown in zip(self.schema_.columns, answer.unknown[0], strict=True) if unknown]
         if not shown:
             raise ValueError("row 0 has no unknown cell whose posterior could be drawn")
-        return plot_marginals(
-            {column.name: column.values for column in shown},
-            {column.name: answer.probabilities[column.name][0] for column in shown},
-            {column.name: answer.standard_errors[column.name][0] for column in shown},
-            ax=ax,
-        )
+        values: dict[str, Sequence[Any]] = {}
+        shares, errors = {}, {}
+        for column in shown:
+            name = column.name
+            if column.is_continuous:
+                values[name], shares[name] = answer.numbers[name].bins(0)
+                errors[name] = np.zeros(len(shares[name]))
+            else:
+                values[name], shares[name] = column.values, answer.probabilities[name][0]
+                errors[name] = answer.standard_errors[name][0]
+        return plot_marginals(values, shares, errors, ax=ax)
 
     def plot_history(self, ax: Any = None) -> Any:
         """Draw how the objective went up during the fit, and that of held-out rows; gives matplotlib axes."""
@@ -566,14 +605,19 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- checks ------------------------------------------------------------------------------------------------------
 
-    def _fitted_weights(self) -> ArcWeights:
+    def _fitted_weights(self) -> Any:
         """Give `weights_`, or raise scikit-learn's NotFittedError."""
         check_is_fitted(self, "weights_")
         return self.weights_
 
-    def _exact(self) -> ExactTables:
-        self._tables.n_jobs = self.n_jobs  # may have been changed since the fit
-        return self._tables
+    def _engine(self) -> Engine:
+        self._answers.n_jobs = self.n_jobs  # may have been changed since the fit
+        return self._answers
+
+    def _log_scales(self, cells: Booleans) -> Floats:
+        """Give (rows,) what the log density of some cells (rows, n) loses on the way to the table's units."""
+        lost: Floats = np.where(cells, self.schema_.log_scales, 0.0).sum(axis=1)
+        return lost
 
     def _seed(self) -> int:
         return int(self._spawn().generate_state(1)[0])
@@ -581,11 +625,11 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     def _spawn(self) -> np.random.SeedSequence:
         return seed_sequence(self.random_state)
 
-    def _starts(self) -> Starts:
+    def _draws(self) -> Rows:
         """Give draws of the model to start chains from, made now if the model came without."""
         if not hasattr(self, "draws_"):
             self.draws_ = draw_from(self.weights_, 0, self.n_jobs)
-        return Starts(self.draws_, self.weights_.cardinalities)
+        return self.draws_
 
     def _encoded(self, X: Any) -> Table:
         self._fitted_weights()
@@ -600,8 +644,12 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
 def load(path: str | Path) -> LDFM:
     """Read a model file written by `LDFM.save`; files from strangers are safe to open."""
     record = read_model(Path(path))
-    # that floating-point columns were taken as categories can be seen from the schema
-    kinds = {column.name: "discrete" for column in record.schema.columns if column.type_name == "float"}
+    # columns that were not taken as their dtype says can be seen from the schema
+    kinds = {
+        column.name: column.kind
+        for column in record.schema.columns
+        if (column.type_name == "float") != column.is_continuous
+    }
     model = LDFM(**settings_from_json(record.settings), kinds=kinds or None)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
     model._adopt(record.schema, record.weights, record.history, record.draws, named=record.schema.names != places)

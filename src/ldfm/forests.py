@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldfm.kernels.best_forest import best_forest
 from ldfm.kernels.elimination import make_workspace
-from ldfm.kernels.forest_draws import draw_forests
-from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
+from ldfm.kernels.mixed_arcs import add_statistics
+from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import blocks, map_in_order
-from ldfm.types import Codes, Floats, Integers
+from ldfm.types import Codes, Floats, Integers, Rows
 from ldfm.weights import ArcWeights
+
+Weights = ArcWeights | MixedWeights
 
 BLOCK_ROWS = 1024
 _BATCH_BYTES = 1 << 19  # arc matrices worked on at once, so that they stay in the cache
@@ -26,7 +27,7 @@ def _batch_rows(n: int) -> int:
     return max(16, min(BLOCK_ROWS, _BATCH_BYTES // (8 * n * (n + 1))))
 
 
-def log_sums(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
+def log_sums(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
     """Give the log forest sum of complete rows, stop weights included; -inf for a row that cannot be generated.
 
     O(n^3 / 3) a row.
@@ -40,8 +41,7 @@ def log_sums(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Float
         for batch in blocks(len(sums), len(matrices)):
             part = codes[rows][batch]
             used = matrices[: len(part)]
-            weights.fill_matrices(part, used)
-            log_forest_sums(used, work, sums[batch])
+            weights.fill_log_sums(part, used, work, sums[batch])
         weights.add_stops(codes[rows], sums)
         return sums
 
@@ -81,8 +81,7 @@ def expected_counts(weights: ArcWeights, codes: Codes, row_weights: Floats, n_jo
         for batch in blocks(size, len(matrices)):
             part = codes[rows][batch]
             used, found = matrices[: len(part)], marginals[: len(part)]
-            weights.fill_matrices(part, used)
-            arc_marginals(used, work, sums[batch], found)
+            weights.fill_marginals(part, used, work, sums[batch], found)
             weights.add_counts(found, part, row_weights[rows][batch], counts)
         counted = row_weights[rows] > 0
         return Counts(counts, float(row_weights[rows][counted] @ sums[counted]))
@@ -93,7 +92,57 @@ def expected_counts(weights: ArcWeights, codes: Codes, row_weights: Floats, n_jo
     return total
 
 
-def marginals_of_arcs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
+class Statistics(NamedTuple):
+    """Expected counts and sums of rows of a mixed model: additive too.
+
+    Attributes
+    ----------
+    sums
+        (6, S + 1, S): for each arc the sums over rows of c, cx, cxx, cy, cxy, cyy: c the arc's marginal, x the parent's number, y
+        the child's, or the gradient of its logits (see `ldfm.kernels.mixed_arcs`).
+    log_sum
+        Sum over rows of weight times log forest sum, stop weights included.
+    """
+
+    sums: Floats
+    log_sum: float
+
+    @property
+    def arcs(self) -> Floats:
+        """(S + 1, S): expected arc counts."""
+        counts: Floats = self.sums[0]
+        return counts
+
+
+def expected_statistics(
+    weights: MixedWeights, cells: Floats, row_weights: Floats, n_jobs: int | None = 1
+) -> Statistics:
+    """Give the expected statistics of complete rows; O(1.5 n^3) a row. Rows of weight 0 count nothing."""
+    n = cells.shape[1]
+
+    def one_block(rows: slice) -> Statistics:
+        work = make_workspace(n)
+        total = np.zeros((6, *weights.table.shape))
+        size = rows.stop - rows.start
+        sums = np.empty(size)
+        matrices = np.empty((min(_batch_rows(n), size), n + 1, n))
+        marginals = np.empty(matrices.shape)
+        for batch in blocks(size, len(matrices)):
+            part = cells[rows][batch]
+            used, found = matrices[: len(part)], marginals[: len(part)]
+            weights.fill_marginals(part, used, work, sums[batch], found)
+            add_statistics(weights.model, part, row_weights[rows][batch], found, total)
+        weights.add_stops(cells[rows], sums)
+        counted = row_weights[rows] > 0
+        return Statistics(total, float(row_weights[rows][counted] @ sums[counted]))
+
+    found = Statistics(np.zeros((6, *weights.table.shape)), 0.0)
+    for part in map_in_order(one_block, blocks(len(cells), BLOCK_ROWS), n_jobs):
+        found = Statistics(np.add(found.sums, part.sums, out=found.sums), found.log_sum + part.log_sum)
+    return found
+
+
+def marginals_of_arcs(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
     """Give (rows, n + 1, n): the probability of each arc in the forest of each complete row, 0 for a row without any forest."""
     n = codes.shape[1]
     marginals = np.empty((len(codes), n + 1, n))
@@ -101,14 +150,13 @@ def marginals_of_arcs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1)
     def one_block(rows: slice) -> None:
         work = make_workspace(n)
         matrices = np.empty((rows.stop - rows.start, n + 1, n))
-        weights.fill_matrices(codes[rows], matrices)
-        arc_marginals(matrices, work, np.empty(len(matrices)), marginals[rows])
+        weights.fill_marginals(codes[rows], matrices, work, np.empty(len(matrices)), marginals[rows])
 
     list(map_in_order(one_block, blocks(len(codes), _batch_rows(n)), n_jobs))
     return marginals
 
 
-def mean_marginals_of_arcs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
+def mean_marginals_of_arcs(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
     """Give (n + 1, n): the mean of `marginals_of_arcs` over the complete rows that have a forest."""
     total, counted = np.zeros((codes.shape[1] + 1, codes.shape[1])), 0
     for rows in blocks(len(codes), BLOCK_ROWS):
@@ -118,23 +166,21 @@ def mean_marginals_of_arcs(weights: ArcWeights, codes: Codes, n_jobs: int | None
     return total / max(counted, 1)
 
 
-def best_forests(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Integers:
+def best_forests(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Integers:
     """Give (rows, n): parents in the forest of greatest weight, root = -1; -2 throughout for a row without any forest."""
     n = codes.shape[1]
     parents = np.empty((len(codes), n), dtype=np.int64)
 
     def one_block(rows: slice) -> None:
         matrices = np.empty((rows.stop - rows.start, n + 1, n))
-        weights.fill_matrices(codes[rows], matrices)
-        for row, matrix in enumerate(matrices):
-            best_forest(matrix, parents[rows.start + row])
+        weights.fill_best(codes[rows], matrices, parents[rows])
 
     list(map_in_order(one_block, blocks(len(codes), _batch_rows(n)), n_jobs))
     return parents
 
 
 def draws_of_forests(
-    weights: ArcWeights, codes: Codes, draws: int, seed: np.random.SeedSequence, n_jobs: int | None = 1
+    weights: Weights, codes: Rows, draws: int, seed: np.random.SeedSequence, n_jobs: int | None = 1
 ) -> Integers:
     """Give (rows, draws, n): forests drawn with probability proportional to their weight, root = -1, -2 as in `best_forests`."""
     n = codes.shape[1]
@@ -146,9 +192,7 @@ def draws_of_forests(
         work = make_workspace(n)
         generator = np.random.default_rng(own_seed)
         matrices = np.empty((rows.stop - rows.start, n + 1, n))
-        weights.fill_matrices(codes[rows], matrices)
-        for row, matrix in enumerate(matrices):
-            draw_forests(matrix, work, WALK_STEPS_A_VARIABLE * n, generator, parents[rows.start + row])
+        weights.fill_draws(codes[rows], matrices, work, WALK_STEPS_A_VARIABLE * n, generator, parents[rows])
 
     list(map_in_order(one_block, zip(cuts, seed.spawn(len(cuts)), strict=True), n_jobs))
     return parents

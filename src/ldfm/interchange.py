@@ -9,7 +9,7 @@ from ldfm.estimator import LDFM
 from ldfm.forests import log_sums
 from ldfm.inference.chains import Chains, Kernel, Starts, start_states
 from ldfm.learning import draw_from
-from ldfm.tables import MISSING, TableError, encode, read_source
+from ldfm.tables import MISSING, TableError, encode, missing_cells, read_source
 from ldfm.types import Codes, Integers
 from ldfm.version import __version__
 
@@ -48,7 +48,7 @@ def to_networkx(model: LDFM, row: Any, *, threshold: float = 0.0, best: bool = F
     marginals = model.arc_marginals(row)[0]
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     for place, column in enumerate(model.schema_.columns):
-        value = None if codes[place] == MISSING else column.values[codes[place]]
+        value = None if missing_cells(codes)[place] else column.decode(codes[place : place + 1])[0]
         graph.add_node(column.name, value=value, root=float(marginals[0, place]))
     arcs = np.argwhere(marginals[1:] > threshold)
     if best:
@@ -90,6 +90,8 @@ def to_arviz(
     except ImportError as error:
         raise ImportError("draws for ArviZ need arviz-base; try: pip install 'ldfm[interchange]'") from error
 
+    if model.schema_.is_mixed:
+        raise TableError("draws for ArviZ are made from discrete columns, and this model has continuous ones")
     known = _codes_of(model, row)
     columns = model.schema_.columns
     unknown = [place for place, code in enumerate(known) if code == MISSING]

@@ -1,8 +1,10 @@
 """Model files: arrays in safetensors, everything else in a JSON header; no code in them, every field checked when read.
 
 A safetensors file is 8 bytes with the length of a JSON header, the header, and the raw numbers. Ours has the arrays ``table``
-(S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, perhaps ``draws`` (at most 4096, n), int16 codes drawn from the model,
-and one metadata entry ``ldfm`` with a JSON object: format, format_version, library_version, schema, settings, history.
+(S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, perhaps ``draws`` (at most 4096, n), int16 codes drawn from the model.
+Where a column is continuous there are ``intercepts``, ``slopes`` and ``deviations`` like ``table`` too, draws are float64, and the
+format version is 2. One metadata entry ``ldfm`` with a JSON object: format, format_version, library_version, schema, settings,
+history.
 """
 
 import json
@@ -19,16 +21,18 @@ from safetensors.numpy import save
 from ldfm.files import written_whole
 from ldfm.learning import History
 from ldfm.learning.settings import settings_from_json
+from ldfm.mixed_weights import MixedWeights
 from ldfm.tables import Schema
 from ldfm.tables.encoding import MAX_VALUES
-from ldfm.types import Codes
+from ldfm.types import Rows
 from ldfm.weights import ArcWeights
 
 FORMAT = "ldfm-model"
-FORMAT_VERSION = 1
+FORMAT_VERSION, DISCRETE_VERSION = 2, 1  # of models with continuous columns, and of others
 MAX_DRAWS = 4096
 _MAX_HEADER = 1 << 24
-_MAX_ARRAYS = 8 * (MAX_VALUES + 1) ** 2
+_MAX_ARRAYS = 8 * 4 * (MAX_VALUES + 1) ** 2
+_NUMBERS = ("intercepts", "slopes", "deviations")
 _FIELDS = {"format", "format_version", "library_version", "schema", "settings", "history"}
 
 
@@ -41,18 +45,18 @@ class ModelRecord:
     """What a model file holds."""
 
     schema: Schema
-    weights: ArcWeights
+    weights: ArcWeights | MixedWeights
     settings: dict[str, Any]
     history: History
     library_version: str
-    draws: Codes | None = None
+    draws: Rows | None = None
 
 
 def write_model(path: Path, record: ModelRecord) -> None:
     """Write a model file, whole or not at all."""
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION,
+        "format_version": FORMAT_VERSION if record.schema.is_mixed else DISCRETE_VERSION,
         "library_version": record.library_version,
         "schema": record.schema.to_json(),
         "settings": record.settings,
@@ -61,8 +65,11 @@ def write_model(path: Path, record: ModelRecord) -> None:
     arrays = {"table": np.ascontiguousarray(record.weights.table)}
     if record.weights.stop is not None:
         arrays["stop"] = np.ascontiguousarray(record.weights.stop)
+    if isinstance(record.weights, MixedWeights):
+        arrays |= {name: np.ascontiguousarray(getattr(record.weights, name)) for name in _NUMBERS}
     if record.draws is not None:
-        arrays["draws"] = np.ascontiguousarray(record.draws[:MAX_DRAWS], dtype=np.int16)
+        dtype = np.float64 if record.schema.is_mixed else np.int16
+        arrays["draws"] = np.ascontiguousarray(record.draws[:MAX_DRAWS], dtype=dtype)
     content = save(arrays, {"ldfm": json.dumps(header)})
     length = struct.unpack("<Q", content[:8])[0]
     if length > _MAX_HEADER or len(content) - 8 - length > _MAX_ARRAYS:
@@ -119,14 +126,27 @@ def _read(file: Any) -> ModelRecord:
     if len(header["schema"]) > MAX_VALUES:
         raise ValueError(f"it has {len(header['schema'])} columns, more than any model")
     schema = Schema.from_json(header["schema"])
-    arrays = _read_arrays(file, sum(schema.cardinalities), len(schema.columns))
-    weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
-    draws = _check_draws(arrays.get("draws"), schema.cardinalities)
+    if schema.is_mixed and header["format_version"] < FORMAT_VERSION:
+        raise ValueError(f"format version {header['format_version']} has no continuous columns")
+    arrays = _read_arrays(file, sum(schema.cardinalities), len(schema.columns), mixed=schema.is_mixed)
+    draws = _check_draws(arrays.get("draws"), schema)
+    weights: ArcWeights | MixedWeights
+    if schema.is_mixed:
+        intercepts, slopes, deviations = (arrays[name] for name in _NUMBERS)
+        kinds = schema.cardinalities, schema.continuous
+        weights = MixedWeights(arrays["table"], intercepts, slopes, deviations, *kinds, arrays.get("stop"))
+    else:
+        weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
     return ModelRecord(schema, weights, header["settings"], history, header["library_version"], draws)
 
 
-def _check_draws(draws: np.ndarray[Any, Any] | None, cardinalities: tuple[int, ...]) -> Codes | None:
-    if draws is not None and not ((draws >= 0) & (draws < np.array(cardinalities))).all():
+def _check_draws(draws: np.ndarray[Any, Any] | None, schema: Schema) -> Rows | None:
+    if draws is None:
+        return None
+    discrete = ~np.array(schema.continuous)
+    if not np.isfinite(draws).all() or (draws[:, discrete] % 1 != 0).any():
+        raise ValueError("its draws have numbers that are not finite, or codes that are not whole")
+    if not ((draws >= 0) & (draws < np.array(schema.cardinalities)))[:, discrete].all():
         raise ValueError("its draws have codes that no value has")
     return draws
 
@@ -151,17 +171,19 @@ def _read_header(file: Any) -> dict[str, Any]:
     return header
 
 
-def _read_arrays(file: Any, size: int, n: int) -> dict[str, np.ndarray[Any, Any]]:
+def _read_arrays(file: Any, size: int, n: int, *, mixed: bool) -> dict[str, np.ndarray[Any, Any]]:
     """Read the arrays of a model of n variables with so many values, once their types and shapes are known to be right."""
     names = set(file.keys())
-    if not {"table"} <= names <= {"table", "stop", "draws"}:
-        raise ValueError(f"it must hold the arrays table and perhaps stop and draws, not {sorted(names)}")
-    wanted: dict[str, tuple[str, list[int]]] = {"table": ("F64", [size + 1, size]), "stop": ("F64", [size + 1])}
+    needed = {"table", *(_NUMBERS if mixed else ())}
+    if not needed <= names <= {*needed, "stop", "draws"}:
+        raise ValueError(f"it must hold the arrays {sorted(needed)} and perhaps stop and draws, not {sorted(names)}")
+    wanted: dict[str, tuple[str, list[int]]] = {name: ("F64", [size + 1, size]) for name in needed}
+    wanted["stop"] = ("F64", [size + 1])
     if "draws" in names:
         rows = file.get_slice("draws").get_shape()[:1]
         if rows == [] or not 1 <= rows[0] <= MAX_DRAWS:
             raise ValueError(f"it must hold between 1 and {MAX_DRAWS} draws, not {rows}")
-        wanted["draws"] = ("I16", [*rows, n])
+        wanted["draws"] = ("F64" if mixed else "I16", [*rows, n])
     for name in names:
         dtype, shape = file.get_slice(name).get_dtype(), file.get_slice(name).get_shape()
         right_dtype, right_shape = wanted[name]

@@ -7,6 +7,10 @@ from typing import Literal
 import numpy as np
 
 from ldfm.kernels.arc_matrices import add_log_stops, add_marginals, fill_arc_matrices
+from ldfm.kernels.best_forest import best_forest
+from ldfm.kernels.elimination import Workspace
+from ldfm.kernels.forest_draws import draw_forests
+from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
 from ldfm.types import Booleans, Codes, Floats, Integers
 
 Variant = Literal["ldfm", "ldfm-s"]
@@ -41,7 +45,7 @@ class ArcWeights:
             raise ValueError(f"every variable needs at least one value, not {self.cardinalities}")
         if table.shape != (size + 1, size):
             raise ValueError(f"arc weights of {size} values must be {(size + 1, size)}, root first, not {table.shape}")
-        _check_weights("arc weight", table)
+        check_weights("arc weight", table)
         inside = np.argwhere(~self.mask & (table > 0))
         if inside.size:
             parent, child = inside[0]
@@ -54,7 +58,7 @@ class ArcWeights:
             stop = np.array(self.stop, dtype=np.float64)
             if stop.shape != (size + 1,):
                 raise ValueError(f"stop weights of {size} values must be ({size + 1},), root first, not {stop.shape}")
-            _check_weights("stop weight", stop)
+            check_weights("stop weight", stop)
             stop.flags.writeable = False
             object.__setattr__(self, "stop", stop)
 
@@ -114,6 +118,36 @@ class ArcWeights:
             with np.errstate(divide="ignore"):
                 add_log_stops(self.stop, self.offsets, codes, log_sums)
 
+    def fill_log_sums(self, codes: Codes, matrices: Floats, work: Workspace, sums: Floats) -> None:
+        """Fill `sums` with the log forest sums of complete rows, by way of `matrices`; `add_stops` adds the rest."""
+        self.fill_matrices(codes, matrices)
+        log_forest_sums(matrices, work, sums)
+
+    def fill_marginals(self, codes: Codes, matrices: Floats, work: Workspace, sums: Floats, marginals: Floats) -> None:
+        """Fill `sums` as `fill_log_sums` does, and `marginals` like `matrices` with the probabilities of arcs."""
+        self.fill_matrices(codes, matrices)
+        arc_marginals(matrices, work, sums, marginals)
+
+    def fill_best(self, codes: Codes, matrices: Floats, parents: Integers) -> None:
+        """Fill `parents` (rows, n) with the forests of greatest weight."""
+        self.fill_matrices(codes, matrices)
+        for row, matrix in enumerate(matrices):
+            best_forest(matrix, parents[row])
+
+    def fill_draws(
+        self,
+        codes: Codes,
+        matrices: Floats,
+        work: Workspace,
+        budget: int,
+        generator: np.random.Generator,
+        parents: Integers,
+    ) -> None:
+        """Fill `parents` (rows, draws, n) with forests drawn in proportion to their weights."""
+        self.fill_matrices(codes, matrices)
+        for row, matrix in enumerate(matrices):
+            draw_forests(matrix, work, budget, generator, parents[row])
+
     def add_counts(self, marginals: Floats, codes: Codes, row_weights: Floats, counts: Floats) -> None:
         """Add the arc marginals of rows to expected counts, an array like `table`."""
         add_marginals(marginals, self.offsets, codes, row_weights, counts)
@@ -165,7 +199,8 @@ def arc_mask(cardinalities: tuple[int, ...]) -> Booleans:
     return np.vstack([np.ones((1, len(variable)), dtype=np.bool_), mask])
 
 
-def _check_weights(what: str, weights: Floats) -> None:
+def check_weights(what: str, weights: Floats) -> None:
+    """Refuse weights that are negative or not finite."""
     bad = np.argwhere(~(np.isfinite(weights) & (weights >= 0)))
     if bad.size:
         place = tuple(int(k) for k in bad[0])

@@ -81,8 +81,8 @@ def test_an_empty_table_has_no_codes():
             {"size": ["s"], "count": [1], "color": ["red"]},
             "the model does not know column 'color'; it knows 'size', 'count'",
         ),
-        ([["s"]], "the array has 1 columns, the model has 2 variables"),
-        (np.zeros((1, 3), dtype=int), "the array has 3 columns, the model has 2 variables"),
+        ([["s"]], "X has 1 features, but model is expecting 2 features as input"),
+        (np.zeros((1, 3), dtype=int), "X has 3 features, but model is expecting 2 features as input"),
         (
             {"size": ["s", None, "xl", "xs"], "count": [1, 1, 1, 1]},
             r"column 'size' row 2: value 'xl' \(str\) was not seen in training; the column's values are 's', 'm', 'l' \(str\)",

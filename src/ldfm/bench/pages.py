@@ -5,7 +5,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from ldfm.bench import density
+from ldfm.bench import density, imputation
 from ldfm.bench.figures import plot_against_paper, plot_gaps, plot_samplers
 from ldfm.bench.headline import headline
 from ldfm.bench.results import read
@@ -35,7 +35,12 @@ def render_all(results: Path, tables: Path, page: Path | None, readme: Path | No
     written: list[Path] = []
     parts = []
     tables.mkdir(parents=True, exist_ok=True)
-    for folder, render in (("paper", _paper), ("samplers", _samplers), ("density", _density)):
+    for folder, render in (
+        ("paper", _paper),
+        ("samplers", _samplers),
+        ("density", _density),
+        ("imputation", _imputation),
+    ):
         if any((results / folder).rglob("*.json")):
             parts += render(results / folder, tables, written, tables if page is None else page.parent)
     if not parts:
@@ -134,6 +139,15 @@ def _density(folder: Path, tables: Path, written: list[Path], home: Path) -> lis
     lines = [*density.lines_of(results), "", origin_of(results), ""]
     _write(tables / "density.md", "\n".join(["# Density estimation", "", *lines]), written)
     return ["## Density estimation", "", "Mean log-likelihood of test rows, nats:", "", *lines]
+
+
+def _imputation(folder: Path, tables: Path, written: list[Path], home: Path) -> list[str]:
+    del home
+    found = {path.stem: read(path) for path in sorted(folder.glob("*.json"))}
+    results = [found[name] for name in imputation.TABLES if name in found]
+    lines = [*imputation.lines_of(results), origin_of(results), ""]
+    _write(tables / "imputation.md", "\n".join(["# Mixed tables", "", *lines]), written)
+    return ["## Mixed tables", "", *lines]
 
 
 def _replace_part(page: Path, text: str) -> None:

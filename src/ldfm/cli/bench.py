@@ -164,3 +164,24 @@ def density(
         results.append(run(name, files, Effort(steps, chains, seed, jobs), output, _command()))
     if results:
         print("\n".join(lines_of(results)))
+
+
+@app.command(epilog="Example: ldfm bench imputation --tables iris,wine")
+def imputation(
+    tables: Annotated[str, typer.Option(help="Tables of scikit-learn, comma-separated.")] = (
+        "iris,wine,diabetes,breast_cancer"
+    ),
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "benchmarks/results/imputation"
+    ),
+) -> None:
+    """Fill removed cells of mixed tables, and score held-out rows, beside scikit-learn's methods."""
+    from ldfm.bench.imputation import TABLES, lines_of, run
+
+    chosen = _listed(tables)
+    unknown = [name for name in chosen if name not in TABLES]
+    if unknown:
+        raise ValueError(f"--tables must be some of {', '.join(TABLES)}, not {unknown[0]!r}")
+    print("\n".join(lines_of([run(name, seed, jobs, output, _command()) for name in chosen])))

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 if TYPE_CHECKING:
     from ldfm.tables import Source
 
@@ -19,10 +21,15 @@ def as_in_file(filled: Any, source: "Source") -> Any:
     table = {}
     for cells in source.columns:
         values = filled[cells.name]
-        kind = type(values[0]).__name__ if len(values) else "str"
+        numeric = isinstance(values, np.ndarray) and values.dtype.kind in "if"
+        kind = ("int" if values.dtype.kind == "i" else "float") if numeric else _kind_of(values)
         known = {text_as(text, kind): text for text in reversed(cells.distinct)}
         table[cells.name] = [
             cells.distinct[index] if index >= 0 else known.get(value, text_of(value))
             for index, value in zip(cells.indices, values, strict=True)
         ]
     return table
+
+
+def _kind_of(values: Any) -> str:
+    return type(values[0]).__name__ if len(values) else "str"

@@ -73,13 +73,16 @@ class _Row(NamedTuple):
 
 
 def _row_of(model: "LDFM", table: Path, row: int) -> _Row:
-    from ldfm.tables import MISSING, encode, read_source
+    from ldfm.tables import encode, missing_cells, read_source
 
     codes = encode(read_source(table), model.schema_).codes
     if row >= len(codes):
         raise ValueError(f"{table} has no row {row}: it has {len(codes)} rows, the first is row 0")
     columns = model.schema_.columns
-    values = {c.name: None if code == MISSING else c.values[code] for c, code in zip(columns, codes[row], strict=True)}
+    values = {
+        column.name: None if missing else column.decode(codes[row, place : place + 1])[0]
+        for place, (column, missing) in enumerate(zip(columns, missing_cells(codes[row]), strict=True))
+    }
     found = _Row(values, np.empty(0))
     marginals = model.arc_marginals(found.table)[0]
     if not marginals.any():

@@ -99,6 +99,11 @@ def info(model: ModelFile, as_json: Json = False) -> None:
     width = max(len(shown(name)) for name in ("variable", *record.schema.names))
     print(f"{'variable':{width}}  {'type':8}  values")
     for column in record.schema.columns:
+        if column.is_continuous:
+            print(
+                f"{shown(column.name):{width}}  {column.type_name:8}  around {column.centre:.4g}, give or take {column.scale:.4g}"
+            )
+            continue
         values = ", ".join(shown(value) for value in column.values[:8])
         more = f", ... ({len(column.values)} in all)" if len(column.values) > 8 else ""
         print(f"{shown(column.name):{width}}  {column.type_name:8}  {values}{more}")

@@ -75,6 +75,10 @@ def _value(what: str, text: str, column: "Column") -> Any:
     from ldfm.tables.writing import text_of
 
     value = text_as(text, column.type_name)
+    if column.is_continuous:
+        if not isinstance(value, (int, float)):
+            raise ValueError(f"{what}: column {column.name!r} has numbers, not {text!r}")
+        return value
     for known in column.values:
         # True == 1, but is not what was asked for
         if text_of(known) == text or (known == value and isinstance(known, bool) == isinstance(value, bool)):

@@ -102,9 +102,25 @@ def _ask(question: _Question, table: Path | None) -> "Marginals":
 def _posteriors(question: _Question, answer: "Marginals") -> list[dict[str, Any]]:
     """Give the unknown cells that are asked for, one by one."""
     found = []
+    ends = {name: numbers.quantiles([0.05, 0.95]) for name, numbers in answer.numbers.items()}
     for row, unknown in enumerate(answer.unknown):
         for column, is_unknown in zip(question.model.schema_.columns, unknown, strict=True):
-            if is_unknown and (not question.wanted or column.name in question.wanted):
+            if not is_unknown or (question.wanted and column.name not in question.wanted):
+                continue
+            if column.is_continuous:
+                numbers = answer.numbers[column.name]
+                found.append(
+                    {
+                        "row": row,
+                        "variable": column.name,
+                        "mean": float(numbers.means[row]),
+                        "deviation": float(numbers.deviations[row]),
+                        "standard_error": float(numbers.mean_errors[row]),
+                        "low": float(ends[column.name][row, 0]),
+                        "high": float(ends[column.name][row, 1]),
+                    }
+                )
+            else:
                 shares, errors = answer.probabilities[column.name][row], answer.standard_errors[column.name][row]
                 found.append(
                     {
@@ -119,12 +135,24 @@ def _posteriors(question: _Question, answer: "Marginals") -> list[dict[str, Any]
 
 
 def _long_table(question: _Question, answer: "Marginals") -> dict[str, list[Any]]:
-    """Give a line a value of each unknown cell; values are text, for columns differ in type."""
+    """Give a line a value of each unknown cell; values are text, for columns differ in type.
+
+    A continuous cell has one line: its mean as value, the standard error of that, and the ends of the middle nine tenths.
+    """
     from ldfm.tables.writing import text_of
 
-    table: dict[str, list[Any]] = {name: [] for name in ("row", "variable", "value", "probability", "standard_error")}
+    names = ["row", "variable", "value", "probability", "standard_error"]
+    names += ["deviation", "low", "high"] if answer.numbers else []
+    table: dict[str, list[Any]] = {name: [] for name in names}
     for cell in _posteriors(question, answer):
+        if "mean" in cell:
+            line = {**cell, "value": str(cell["mean"])}
+            for name, column in table.items():
+                column.append(line.get(name))
+            continue
         count = len(cell["values"])
+        for name in names[5:]:
+            table[name] += [None] * count
         table["row"] += [cell["row"]] * count
         table["variable"] += [cell["variable"]] * count
         table["value"] += map(text_of, cell["values"])
@@ -140,12 +168,27 @@ def _print_json(question: _Question, answer: "Marginals", target: Path | None) -
 
 def _list(question: _Question, answer: "Marginals") -> None:
     """Print posteriors for people."""
+    cells = _posteriors(question, answer)
     lines = [
         (shown(cell["variable"]), shown(value), f"{share:.4f}", f"{error:.4f}" if error > 0 else "exact")
-        for cell in _posteriors(question, answer)
+        for cell in cells
+        if "mean" not in cell
         for value, share, error in zip(cell["values"], cell["probabilities"], cell["standard_errors"], strict=True)
     ]
-    print_listing(("variable", "value", "probability", "standard error"), lines)
+    numbers = [
+        (
+            shown(cell["variable"]),
+            *(f"{cell[name]:.4g}" for name in ("mean", "standard_error", "deviation", "low", "high")),
+        )
+        for cell in cells
+        if "mean" in cell
+    ]
+    if lines or not numbers:
+        print_listing(("variable", "value", "probability", "standard error"), lines)
+    if lines and numbers:
+        print()
+    if numbers:
+        print_listing(("variable", "mean", "standard error", "deviation", "5 % below", "5 % above"), numbers)
 
 
 def _answer_joint(question: _Question, as_json: bool, quiet: bool) -> None:

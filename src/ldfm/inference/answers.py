@@ -1,10 +1,13 @@
 """What queries give back: values with their errors."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
+from scipy.special import ndtr
 
 from ldfm.tables import Schema
 from ldfm.types import Booleans, Floats, Integers
@@ -98,7 +101,7 @@ class Diagnostics:
 
 @dataclass(frozen=True)
 class QueryResult:
-    """Log-likelihoods of query cells given evidence cells, one entry a row, in nats.
+    """Log-likelihoods of query cells given evidence cells, one entry a row, in nats; log densities where cells are continuous.
 
     Attributes
     ----------
@@ -121,16 +124,91 @@ class QueryResult:
     n_query: Integers
     diagnostics: Diagnostics
 
-    def of_rows(self, places: Integers) -> "QueryResult":
-        """Give the answers of rows that are copies of these, at `places`."""
+    def of_rows(self, places: Integers, log_scales: Floats | float = 0.0) -> "QueryResult":
+        """Give the answers of rows that are copies of these, at `places`, in units so much larger."""
         return QueryResult(
-            self.joint[places],
-            self.marginal[places],
+            (self.joint - log_scales)[places],
+            (self.marginal - log_scales)[places],
             self.joint_se[places],
             self.marginal_se[places],
             self.n_query[places],
             self.diagnostics.of_rows(places),
         )
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Posteriors of the cells of a continuous column, an entry a row; a known cell has its number and no spread.
+
+    Attributes
+    ----------
+    means, mean_errors
+        (rows,): posterior means, and their standard errors.
+    deviations
+        (rows,): posterior standard deviations.
+    normals
+        (rows, kept, 2): mean and deviation of normal densities, whose average is the posterior density.
+    """
+
+    means: Floats
+    mean_errors: Floats
+    deviations: Floats
+    normals: Floats
+
+    @classmethod
+    def known(cls, cells: Floats, kept: int) -> "Numbers":
+        """Give those of known cells."""
+        zeros = np.zeros(len(cells))
+        normals = np.zeros((len(cells), kept, 2))
+        normals[:, :, 0] = cells[:, None]
+        return cls(np.array(cells, dtype=np.float64), zeros, zeros.copy(), normals)
+
+    def only(self, rows: Integers) -> "Numbers":
+        """Give those of some rows."""
+        return Numbers(self.means[rows], self.mean_errors[rows], self.deviations[rows], self.normals[rows])
+
+    def of_rows(self, places: Integers, centre: float, scale: float) -> "Numbers":
+        """Give those of rows that are copies of these, at `places`, in other units."""
+        normals = self.normals[places] * scale
+        normals[:, :, 0] += centre
+        return Numbers(
+            centre + scale * self.means[places],
+            scale * self.mean_errors[places],
+            scale * self.deviations[places],
+            normals,
+        )
+
+    def quantiles(self, levels: Sequence[float] | Floats) -> Floats:
+        """Give (rows, levels): the numbers below which the posterior has these probabilities."""
+        wanted = np.asarray(levels, dtype=np.float64)
+        if not ((wanted > 0) & (wanted < 1)).all():
+            raise ValueError(f"levels must be between 0 and 1, not {levels!r}")
+        means, deviations = self.normals[..., 0], np.maximum(self.normals[..., 1], 1e-300)
+        low = np.repeat((means - 10.0 * deviations).min(axis=1)[:, None], len(wanted), axis=1)
+        high = np.repeat((means + 10.0 * deviations).max(axis=1)[:, None], len(wanted), axis=1)
+        for _ in range(60):  # bisection: the distribution function rises
+            middle = (low + high) / 2
+            below = ndtr((middle[:, :, None] - means[:, None, :]) / deviations[:, None, :]).mean(axis=2) < wanted
+            low, high = np.where(below, middle, low), np.where(below, high, middle)
+        found: Floats = (low + high) / 2
+        return found
+
+    def bins(self, row: int, count: int = 8) -> tuple[list[str], Floats]:
+        """Cut the middle of one row's posterior in equal bins; give their ends as text, and their probabilities."""
+        low, high = self.only(np.array([row])).quantiles([0.005, 0.995])[0]
+        edges = np.linspace(low, high, count + 1)
+        means, deviations = self.normals[row, :, 0], np.maximum(self.normals[row, :, 1], 1e-300)
+        below = ndtr((edges[:, None] - means) / deviations).mean(axis=1)
+        return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)], np.diff(below)
+
+    def density(self, row: int, grid: Sequence[float] | Floats) -> Floats:
+        """Give the posterior density of one row's cell at the numbers of a grid."""
+        means, deviations = self.normals[row, :, 0], self.normals[row, :, 1]
+        if not (deviations > 0).all():
+            raise ValueError(f"row {row}: the cell is known, so it has no density")
+        z = (np.asarray(grid, dtype=np.float64)[:, None] - means) / deviations
+        found: Floats = (np.exp(-0.5 * z * z) / deviations).mean(axis=1) / np.sqrt(2.0 * np.pi)
+        return found
 
 
 @dataclass(frozen=True)
@@ -140,9 +218,11 @@ class Marginals:
     Attributes
     ----------
     probabilities
-        For each column (rows, values): the posterior of an unknown cell, 0 and 1 for a known one.
+        For each discrete column (rows, values): the posterior of an unknown cell, 0 and 1 for a known one.
     standard_errors
         The same shape.
+    numbers
+        For each continuous column its `Numbers`, in the table's units.
     unknown
         (rows, n): which cells were unknown.
     diagnostics
@@ -155,23 +235,50 @@ class Marginals:
     diagnostics: Diagnostics
     _schema: Schema = field(repr=False)
     _backend: Any = field(repr=False, default=None)
+    numbers: dict[str, Numbers] = field(default_factory=dict)
 
     @property
     def table(self) -> Any:
-        """Long table (row, variable, value, probability, standard_error) of the unknown cells.
+        """Long table (row, variable, value, probability, standard_error) of the unknown cells of discrete columns.
 
         A frame of the library the question came in, else a mapping of columns. Values are text where columns differ in type.
         """
-        one_type = len({column.type_name for column in self._schema.columns}) == 1
+        one_type = len({column.type_name for column in self._schema.columns if not column.is_continuous}) == 1
         parts: dict[str, list[Any]] = {k: [] for k in ("row", "variable", "value", "probability", "standard_error")}
         rows, places = np.nonzero(self.unknown)
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             column = self._schema.columns[place]
+            if column.is_continuous:
+                continue
             parts["row"] += [row] * len(column.values)
             parts["variable"] += [column.name] * len(column.values)
             parts["value"] += list(column.values) if one_type else [str(value) for value in column.values]
             parts["probability"] += self.probabilities[column.name][row].tolist()
             parts["standard_error"] += self.standard_errors[column.name][row].tolist()
+        return self._framed(parts)
+
+    @property
+    def number_table(self) -> Any:
+        """Table (row, variable, mean, deviation, standard_error, low, high) of the unknown cells of continuous columns.
+
+        Between `low` and `high` lie nine tenths of the posterior; `standard_error` is that of the mean. A frame or a mapping.
+        """
+        names = ("row", "variable", "mean", "deviation", "standard_error", "low", "high")
+        parts: dict[str, list[Any]] = {name: [] for name in names}
+        for place, column in enumerate(self._schema.columns):
+            if column.name in self.numbers:
+                rows, found = np.flatnonzero(self.unknown[:, place]), self.numbers[column.name]
+                parts["row"] += rows.tolist()
+                parts["variable"] += [column.name] * len(rows)
+                parts["mean"] += found.means[rows].tolist()
+                parts["deviation"] += found.deviations[rows].tolist()
+                parts["standard_error"] += found.mean_errors[rows].tolist()
+                ends = found.only(rows).quantiles([0.05, 0.95])
+                parts["low"] += ends[:, 0].tolist()
+                parts["high"] += ends[:, 1].tolist()
+        return self._framed(parts)
+
+    def _framed(self, parts: dict[str, list[Any]]) -> Any:
         if self._backend is None:
             return {name: np.array(cells) for name, cells in parts.items()}
         return nw.from_dict(parts, backend=self._backend).to_native()

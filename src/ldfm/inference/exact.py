@@ -1,15 +1,16 @@
 """Exact answers by summing over all states of the unknown cells: the reference for every sampler."""
 
 from collections.abc import Iterator
-from math import prod
+from math import inf, prod
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ldfm.forests import log_sums
-from ldfm.tables import MISSING, MergedRows
-from ldfm.types import Booleans, Codes, Floats, Integers
-from ldfm.weights import ArcWeights
+from ldfm.forests import Weights, log_sums
+from ldfm.mixed_weights import MixedWeights
+from ldfm.tables import MISSING, MergedRows, missing_cells, only_cells
+from ldfm.types import Booleans, Floats, Integers, Rows
 
 MAX_STATES = 1 << 18  # sachs, 3^11 states, is within
 _STATES_AT_ONCE = 1 << 14
@@ -23,8 +24,10 @@ class ImpossibleEvidenceError(ValueError):
     """The known cells of a row have probability zero, so nothing can be said given them."""
 
 
-def count_states(weights: ArcWeights, unknown: Booleans) -> int:
-    """Give the number of joint states of the unknown variables of a row."""
+def count_states(weights: Weights, unknown: Booleans) -> float:
+    """Give the number of joint states of the unknown variables of a row; inf where one is continuous."""
+    if isinstance(weights, MixedWeights) and (unknown & np.array(weights.continuous)).any():
+        return inf
     return prod(k for k, free in zip(weights.cardinalities, unknown, strict=True) if free)
 
 
@@ -41,8 +44,8 @@ class ExactTables:
         Threads.
     """
 
-    def __init__(self, weights: ArcWeights, n_jobs: int | None = 1) -> None:
-        self.weights = weights
+    def __init__(self, weights: Weights, n_jobs: int | None = 1) -> None:
+        self.weights: Any = weights  # whose kind is known to who made it
         self.n_jobs = n_jobs
         self._joint: Floats | None = None
 
@@ -56,16 +59,21 @@ class ExactTables:
     def tables(self, rows: MergedRows) -> Iterator[tuple[int, Floats]]:
         """Yield the place of each distinct row and the table of completions of its missing cells."""
         codes = rows.codes
-        unknown = codes == MISSING
+        unknown = missing_cells(codes)
         states = [count_states(self.weights, row) for row in unknown]
         for row, count in enumerate(states):
+            if count == inf:
+                raise TooManyStatesError(
+                    f"row {rows.first_rows[row]}: a cell of a continuous column is unknown; method 'exact' enumerates values"
+                )
             if count > MAX_STATES:
                 raise TooManyStatesError(
                     f"row {rows.first_rows[row]}: its {int(unknown[row].sum())} unknown cells have {count} joint states; "
                     f"method 'exact' enumerates up to {MAX_STATES}"
                 )
         whole = prod(self.weights.cardinalities)
-        if self._joint is None and whole <= MAX_STATES and sum(states) > whole:
+        mixed = isinstance(self.weights, MixedWeights)
+        if not mixed and self._joint is None and whole <= MAX_STATES and sum(states) > whole:
             self.joint()
         for place, (row, known) in enumerate(zip(codes, ~unknown, strict=True)):
             if self._joint is not None:
@@ -77,8 +85,8 @@ class ExactTables:
         """Give log of the sum over all complete rows."""
         return float(logsumexp(self.joint()))
 
-    def _enumerate(self, row: Codes, what: str) -> Floats:
-        free = np.flatnonzero(row == MISSING)
+    def _enumerate(self, row: Rows, what: str) -> Floats:
+        free = np.flatnonzero(missing_cells(row))
         shape = tuple(self.weights.cardinalities[i] for i in free)
         total = prod(shape)
         if total > MAX_STATES:
@@ -86,7 +94,7 @@ class ExactTables:
         logs = np.empty(total)
         for start in range(0, total, _STATES_AT_ONCE):
             states = np.arange(start, min(start + _STATES_AT_ONCE, total))
-            codes = np.repeat(row.astype(np.int64)[None, :], len(states), axis=0)
+            codes = np.repeat((row if row.dtype.kind == "f" else row.astype(np.int64))[None, :], len(states), axis=0)
             if shape:
                 codes[:, free] = np.stack(np.unravel_index(states, shape), axis=1)
             logs[states] = log_sums(self.weights, codes, self.n_jobs)
@@ -113,13 +121,15 @@ def marginals(tables: ExactTables, rows: MergedRows) -> list[Floats]:
     for place, table in tables.tables(rows):
         total = _total(table, rows, place)
         axis = 0
-        for variable, code in enumerate(rows.codes[place]):
-            if code == MISSING:
+        for variable, missing in enumerate(missing_cells(rows.codes[place])):
+            if missing:
                 others = tuple(a for a in range(table.ndim) if a != axis)
                 found[variable][place] = np.exp(logsumexp(table, axis=others) - total)
                 axis += 1
             else:
-                found[variable][place, code] = 1.0
+                # a continuous variable has one state, whatever its number
+                one = found[variable].shape[1] == 1
+                found[variable][place, 0 if one else int(rows.codes[place, variable])] = 1.0
     return found
 
 
@@ -131,8 +141,8 @@ def query(tables: ExactTables, rows: MergedRows, asked: Booleans) -> tuple[Float
     codes = rows.codes
     joint, marginal = np.zeros(len(codes)), np.zeros(len(codes))
     states = np.ones(len(codes), dtype=np.int64)
-    evidence = (codes != MISSING) & ~asked
-    known = rows._replace(codes=np.where(evidence, codes, MISSING))
+    evidence = ~missing_cells(codes) & ~asked
+    known = rows._replace(codes=only_cells(codes, evidence))
     for row, table in tables.tables(known):
         total = _total(table, known, row)
         states[row] = table.size
@@ -146,11 +156,11 @@ def query(tables: ExactTables, rows: MergedRows, asked: Booleans) -> tuple[Float
     return joint, marginal, states
 
 
-def most_probable(tables: ExactTables, rows: MergedRows) -> Codes:
+def most_probable(tables: ExactTables, rows: MergedRows) -> Rows:
     """Give each distinct row with its unknown cells filled by the jointly most probable values; the first of equals."""
     filled = rows.codes.copy()
     for place, table in tables.tables(rows):
         _total(table, rows, place)
         best = np.unravel_index(int(np.argmax(table)), table.shape) if table.ndim else ()
-        filled[place, rows.codes[place] == MISSING] = best
+        filled[place, missing_cells(rows.codes[place])] = best
     return filled

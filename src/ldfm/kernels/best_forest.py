@@ -84,15 +84,26 @@ def best_forest(arcs, parents):
     -------
     log weight of the forest, -inf where there is none.
     """
-    nodes = arcs.shape[0]
+    nodes, n = arcs.shape
+    logs = np.full((nodes, n), -inf)
+    for i in range(nodes):
+        for j in range(n):
+            if i != j + 1 and arcs[i, j] > 0.0:
+                logs[i, j] = log(arcs[i, j])
+    return best_forest_of_logs(logs, parents)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def best_forest_of_logs(logs, parents):
+    """Do the same for an arc matrix (n + 1, n) of the logs of weights."""
+    nodes = logs.shape[0]
     weights = np.full((nodes, nodes), -inf)
     tails = np.zeros((nodes, nodes), dtype=np.int64)
     heads = np.zeros((nodes, nodes), dtype=np.int64)
     for i in range(nodes):
         for j in range(1, nodes):
             tails[i, j], heads[i, j] = i, j
-            if i != j and arcs[i, j - 1] > 0.0:
-                weights[i, j] = log(arcs[i, j - 1])
+            weights[i, j] = logs[i, j - 1]
     alive = np.ones(nodes, dtype=np.bool_)
     best = np.zeros(nodes, dtype=np.int64)
     cycle = np.zeros(nodes, dtype=np.int64)
@@ -144,5 +155,5 @@ def best_forest(arcs, parents):
     total = 0.0
     for node in range(1, nodes):
         parents[node - 1] = entering_tail[node] - 1
-        total += log(arcs[entering_tail[node], node - 1])
+        total += logs[entering_tail[node], node - 1]
     return total

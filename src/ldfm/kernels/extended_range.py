@@ -196,11 +196,11 @@ def draw_forest(arcs, schedule, generator, parents):
         parent = choose(weights, generator.random()) - 1
         parents[j] = parent
         for above in range(level + 1):
-            _fix_parent(steps, above * height, (kept[above, 0], kept[above, 1]), j, parent)
+            fix_parent(steps, above * height, (kept[above, 0], kept[above, 1]), j, parent)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _fix_parent(steps, base, kept, j, parent):
+def fix_parent(steps, base, kept, j, parent):
     """Let the walk from j always go to `parent`."""
     low, high = kept
     for k in range(1 + high - low):

@@ -2,7 +2,7 @@
 
 from ldfm.learning.checkpoint import CheckpointError
 from ldfm.learning.em import EMSettings, fit_generation
-from ldfm.learning.fitting import FitSettings, Fitted, Objective, draw_from, hold_out, learn
+from ldfm.learning.fitting import FitSettings, Fitted, Objective, draw_from, hold_out, learn, uniform_weights
 from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
 from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior, Prior
@@ -24,4 +24,5 @@ __all__ = [
     "fit_generation",
     "hold_out",
     "learn",
+    "uniform_weights",
 ]

@@ -3,20 +3,23 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from scipy.special import xlogy
 
-from ldfm.forests import expected_counts, log_sums
+from ldfm.forests import Counts, Weights, expected_counts, log_sums
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
+from ldfm.learning.mixed_em import MixedSteps
 from ldfm.learning.priors import NoPrior, Prior
+from ldfm.mixed_weights import MixedWeights
 from ldfm.progress import progress
 from ldfm.tables import MergedRows
-from ldfm.types import Booleans, Codes, Floats
+from ldfm.types import Booleans, Floats, Rows
 from ldfm.weights import ArcWeights
 
+AnyWeights = TypeVar("AnyWeights", ArcWeights, MixedWeights)
 _SWEEPS = 2  # of the chains of missing cells before each iteration
 
 
@@ -43,7 +46,7 @@ class EMSettings:
     verbose: int = 0
 
 
-class EMState(NamedTuple):
+class EMState(NamedTuple, Generic[AnyWeights]):
     """All that EM needs to go on from an iteration.
 
     Attributes
@@ -56,9 +59,9 @@ class EMState(NamedTuple):
         The record, with the iteration as its last step.
     """
 
-    weights: ArcWeights
-    best: ArcWeights
-    codes: Codes
+    weights: AnyWeights
+    best: AnyWeights
+    codes: Rows
     history: History
 
 
@@ -92,16 +95,42 @@ def maximise(weights: ArcWeights, arc_counts: Floats, stop_counts: Floats, prior
     return ArcWeights(rows[:, :-1], weights.cardinalities, None if weights.stop is None else rows[:, -1])
 
 
+class DiscreteSteps:
+    """EM on rows of codes."""
+
+    def complete(self, rows: MergedRows, start: ArcWeights, key: tuple[int, ...]) -> CompletedRows:
+        """Give the rows with draws in their missing cells."""
+        return CompletedRows(rows, start.cardinalities, key)
+
+    def expect(self, weights: ArcWeights, rows: CompletedRows, n_jobs: int | None) -> Counts:
+        """Give the expected counts of completed rows."""
+        return expected_counts(weights, rows.codes, rows.weights, n_jobs)
+
+    def log_probability(self, weights: ArcWeights, found: Counts, rows: CompletedRows) -> float:
+        """Give the log probability of generating all rows."""
+        if weights.stop is None:
+            return found.log_sum
+        return found.log_sum + float(xlogy(value_counts(rows, weights), weights.stop).sum())
+
+    def log_prior(self, weights: ArcWeights, prior: Prior) -> float:
+        """Give the log prior of all weights, up to a constant."""
+        return prior.log_density(_as_rows(weights), _outcomes(weights))
+
+    def maximise(self, weights: ArcWeights, found: Counts, rows: CompletedRows, prior: Prior) -> ArcWeights:
+        """Give the weights of the next iteration."""
+        return maximise(weights, found.arcs, value_counts(rows, weights), prior)
+
+
 def fit_generation(
     rows: MergedRows,
-    start: ArcWeights,
+    start: AnyWeights,
     prior: Prior | None = None,
     settings: EMSettings | None = None,
     validation: MergedRows | None = None,
-    observe: Callable[[EMState], None] | None = None,
-    resumed: EMState | None = None,
+    observe: Callable[[EMState[AnyWeights]], None] | None = None,
+    resumed: EMState[AnyWeights] | None = None,
     seed: int = 0,
-) -> tuple[ArcWeights, History]:
+) -> tuple[AnyWeights, History]:
     """Fit weights to rows by EM. The objective never falls where all rows are complete.
 
     Missing cells hold draws, redrawn before every iteration; the objective is then that of the completed rows.
@@ -123,13 +152,14 @@ def fit_generation(
 
     Returns
     -------
-    tuple[ArcWeights, History]
+    tuple[ArcWeights or MixedWeights, History]
         Weights, and a record whose objective is the mean of log p(row) plus the log prior divided by the number of rows.
     """
     prior = prior or NoPrior()
     settings = settings or EMSettings()
     total = rows.weights.sum()
-    completed = CompletedRows(rows, start.cardinalities, (seed, 1))
+    steps: Any = MixedSteps() if isinstance(start, MixedWeights) else DiscreteSteps()
+    completed = steps.complete(rows, start, (seed, 1))
     history = History(reason=f"reached max_iter={settings.max_iter}")
     weights = best = start
     if resumed:
@@ -140,12 +170,9 @@ def fit_generation(
     began = perf_counter() - (history.steps[-1].seconds if history.steps else 0.0)
     with progress("EM", settings.max_iter, settings.verbose) as advance:
         for iteration in range(len(history), settings.max_iter + 1):
-            stop_counts = value_counts(completed, start)
-            counts = expected_counts(weights, completed.codes, completed.weights, settings.n_jobs)
-            objective = counts.log_sum
-            if weights.stop is not None:
-                objective += float(xlogy(stop_counts, weights.stop).sum())
-            objective = (objective + prior.log_density(_as_rows(weights), _outcomes(weights))) / total
+            counts = steps.expect(weights, completed, settings.n_jobs)
+            objective = steps.log_probability(weights, counts, completed)
+            objective = (objective + steps.log_prior(weights, prior)) / total
             score = None if validation is None else _validation_score(weights, validation, settings.n_jobs)
             if score is not None and score > max(history.validation, default=-np.inf):
                 best = weights
@@ -155,13 +182,13 @@ def fit_generation(
             if _has_stopped(history, settings, noisy=len(completed.open_rows) > 0):
                 break
             if iteration < settings.max_iter:
-                weights = maximise(weights, counts.arcs, stop_counts, prior)
+                weights = steps.maximise(weights, counts, completed, prior)
                 completed.redraw(weights, iteration + 1, _SWEEPS, settings.n_jobs)
                 advance(f"{objective:.5f} nats a row")
     return (weights if validation is None else best), history
 
 
-def _validation_score(weights: ArcWeights, rows: MergedRows, n_jobs: int | None) -> float:
+def _validation_score(weights: Weights, rows: MergedRows, n_jobs: int | None) -> float:
     """Give the mean log probability of generating a held-out row."""
     sums = log_sums(weights, rows.codes, n_jobs)
     counted = rows.weights > 0

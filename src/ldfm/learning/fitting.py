@@ -1,6 +1,6 @@
 """One way to learn from merged rows, whatever the objective, with checkpoints."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -8,20 +8,25 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from ldfm import mixed_draws
 from ldfm.draws import anneal, prolong
-from ldfm.forests import log_sums
+from ldfm.forests import Weights, log_sums
 from ldfm.learning.checkpoint import Arrays, read_checkpoint, write_checkpoint
-from ldfm.learning.em import EMSettings, EMState, fit_generation
+from ldfm.learning.em import AnyWeights, EMSettings, EMState, fit_generation
 from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
+from ldfm.learning.mixed_em import first_weights
+from ldfm.learning.mixed_likelihood import MixedLikelihoodFit, MixedLikelihoodSettings
 from ldfm.learning.priors import ModifiedDirichlet, Prior
-from ldfm.tables import MISSING, MergedRows, merge_rows
-from ldfm.types import Codes, Floats, Integers
-from ldfm.weights import ArcWeights
+from ldfm.mixed_weights import MixedWeights
+from ldfm.tables import MergedRows, Schema, merge_rows, missing_cells
+from ldfm.types import Floats, Integers, Rows
+from ldfm.weights import ArcWeights, Variant
 
 Objective = Literal["generation", "likelihood"]
 KEPT_DRAWS = 4096  # draws of the model kept with it, to start chains from
 _ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
+_ARRAYS = ("table", "stop", "intercepts", "slopes", "deviations")
 _ANNEALED = 512  # chains that are annealed for draws
 _START = EMSettings(max_iter=20, tol=0.0)
 _START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
@@ -61,22 +66,24 @@ class FitSettings:
 class Fitted(NamedTuple):
     """What learning gives: weights, a record, and draws of the model (draws, n) to start chains from."""
 
-    weights: ArcWeights
+    weights: Any  # ArcWeights or MixedWeights, as what learning started from
     history: History
-    draws: Codes
+    draws: Rows
 
 
 def hold_out(
-    codes: Codes, row_weights: Floats, fraction: float | None, objective: Objective, seed: int
+    codes: Rows, row_weights: Floats, fraction: float | None, objective: Objective, seed: int
 ) -> tuple[MergedRows, MergedRows | None]:
     """Give rows to learn from, and complete ones held out to stop by.
 
     `fraction` is a share of all rows, at most all complete ones; None: none for EM, for the likelihood a tenth of the complete
-    rows, up to 1,000.
+    rows, up to 1,000, but none of mixed tables, whose priors have been enough.
     """
     rows = len(codes)
-    complete = np.flatnonzero((codes != MISSING).all(axis=1) & (row_weights > 0))
-    if fraction is None:
+    complete = np.flatnonzero(~missing_cells(codes).any(axis=1) & (row_weights > 0))
+    if fraction is None and codes.dtype.kind == "f":
+        held = 0
+    elif fraction is None:
         held = min(len(complete) // 10, 1000) if objective == "likelihood" and len(complete) >= 100 else 0
     else:
         held = max(1, round(rows * fraction))
@@ -91,10 +98,17 @@ def hold_out(
     return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
 
+def uniform_weights(schema: Schema, variant: Variant) -> Weights:
+    """Give the weights that learning starts from."""
+    if schema.is_mixed:
+        return MixedWeights.uniform(schema.cardinalities, schema.continuous, variant)
+    return ArcWeights.uniform(schema.cardinalities, variant)
+
+
 def learn(
     rows: MergedRows,
-    start: ArcWeights | None,
-    uniform: ArcWeights,
+    start: Weights | None,
+    uniform: Weights,
     settings: FitSettings,
     validation: MergedRows | None,
 ) -> Fitted:
@@ -109,6 +123,10 @@ def learn(
     uniform
         Weights to start from else; its variant is the one that is learned.
     """
+    if isinstance(uniform, MixedWeights):
+        return _learn_mixed(rows, start, uniform, settings, validation)
+    if isinstance(start, MixedWeights):
+        raise TypeError("weights of a mixed model cannot start a discrete one")
     if settings.objective == "generation":
         weights, history = _learn_generation(rows, start, uniform, settings, validation)
         draws = draw_from(weights, settings.seed, settings.n_jobs)
@@ -118,13 +136,32 @@ def learn(
     return Fitted(weights, history, draws)
 
 
+def _learn_mixed(
+    rows: MergedRows, start: Weights | None, uniform: MixedWeights, settings: FitSettings, validation: MergedRows | None
+) -> Fitted:
+    going_on = start if isinstance(start, MixedWeights) else None
+    first = first_weights(rows, uniform) if going_on is None else uniform
+    if settings.objective == "generation":
+        weights, history = _learn_generation(rows, going_on, first, settings, validation)
+        return Fitted(weights, history, draw_from(weights, settings.seed, settings.n_jobs))
+    if settings.checkpoint is not None:
+        raise ValueError(
+            "learning continuous columns on the likelihood is short and keeps no checkpoint; set checkpoint=None"
+        )
+    steps = MixedLikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
+    if settings.max_iter is not None:
+        steps = replace(steps, max_iter=settings.max_iter)
+    fit = MixedLikelihoodFit(rows, going_on or first, steps, settings.seed, validation)
+    return Fitted(*fit.run())
+
+
 def _learn_generation(
     rows: MergedRows,
-    start: ArcWeights | None,
-    uniform: ArcWeights,
+    start: AnyWeights | None,
+    uniform: AnyWeights,
     settings: FitSettings,
     validation: MergedRows | None,
-) -> tuple[ArcWeights, History]:
+) -> tuple[AnyWeights, History]:
     em = EMSettings(
         200 if settings.max_iter is None else settings.max_iter,
         settings.tol,
@@ -136,29 +173,32 @@ def _learn_generation(
         return fit_generation(rows, first, settings.prior, em, validation, seed=settings.seed)
     fingerprint = _fingerprint(rows, first, settings, validation)
     found = read_checkpoint(path, fingerprint, going_on=start is not None)
-    resumed = _em_state(*found, first.cardinalities) if found else None
+    resumed = _em_state(*found, first) if found else None
 
-    def keep(state: EMState) -> None:
+    def keep(state: EMState[AnyWeights]) -> None:
         write_checkpoint(path, fingerprint, _em_arrays(state), state.history.to_json())
 
     return fit_generation(rows, first, settings.prior, em, validation, keep, resumed, settings.seed)
 
 
-def _em_arrays(state: EMState) -> Arrays:
+def _arrays_of(weights: Weights) -> Arrays:
+    """Give all arrays of weights by their names."""
+    return {name: value for name, value in vars(weights).items() if isinstance(value, np.ndarray) and name in _ARRAYS}
+
+
+def _em_arrays(state: EMState[AnyWeights]) -> Arrays:
     """Give a state of EM as arrays, but for its record."""
     arrays: Arrays = {"completed": state.codes}
-    for name, weights in (("last", state.weights), ("best", state.best)):
-        arrays[f"{name}_table"] = weights.table
-        if weights.stop is not None:
-            arrays[f"{name}_stop"] = weights.stop
+    for kind, weights in (("last", state.weights), ("best", state.best)):
+        arrays |= {f"{kind}_{name}": array for name, array in _arrays_of(weights).items()}
     return arrays
 
 
-def _em_state(arrays: Arrays, record: dict[str, Any], cardinalities: tuple[int, ...]) -> EMState:
+def _em_state(arrays: Arrays, record: dict[str, Any], like: AnyWeights) -> EMState[AnyWeights]:
     """Give the state that `_em_arrays` and a record were made of."""
-    last, best = (
-        ArcWeights(arrays[f"{name}_table"], cardinalities, arrays.get(f"{name}_stop")) for name in ("last", "best")
-    )
+    names = _arrays_of(like)
+    kept: list[dict[str, Any]] = [{name: arrays[f"{kind}_{name}"] for name in names} for kind in ("last", "best")]
+    last, best = replace(like, **kept[0]), replace(like, **kept[1])
     return EMState(last, best, arrays["completed"].copy(), History.from_json(record))
 
 
@@ -203,12 +243,12 @@ def _positive(weights: ArcWeights) -> ArcWeights:
     return ArcWeights(table, weights.cardinalities, weights.stop)
 
 
-def _fingerprint(rows: MergedRows, start: ArcWeights, settings: FitSettings, validation: MergedRows | None) -> str:
+def _fingerprint(rows: MergedRows, start: Weights, settings: FitSettings, validation: MergedRows | None) -> str:
     """Tell fits apart by their rows, start and settings."""
     digest = sha256()
-    arrays = [start.table, *([] if start.stop is None else [start.stop])]
+    arrays = list(_arrays_of(start).values())
     for part in (rows, *([] if validation is None else [validation])):
-        arrays += [part.codes.astype(np.int64), part.weights]
+        arrays += [part.codes if part.codes.dtype.kind == "f" else part.codes.astype(np.int64), part.weights]
     for array in arrays:
         digest.update(repr(array.shape).encode())
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -216,11 +256,14 @@ def _fingerprint(rows: MergedRows, start: ArcWeights, settings: FitSettings, val
     return digest.hexdigest()
 
 
-def draw_from(weights: ArcWeights, seed: int, n_jobs: int | None = 1, chains: Integers | None = None) -> Integers:
+def draw_from(weights: Weights, seed: int, n_jobs: int | None = 1, chains: Integers | None = None) -> Rows:
     """Give draws of a model: from the table of all rows where that is small, else from chains.
 
     `chains` are draws that there are already; without any, annealing makes them.
     """
+    if isinstance(weights, MixedWeights):
+        count = KEPT_DRAWS if all(weights.continuous) else _ANNEALED
+        return mixed_draws.draw_from(weights, count, (seed, 8), n_jobs)
     cardinalities = weights.cardinalities
     if prod(cardinalities) <= _ENUMERATED:
         codes = np.stack(np.unravel_index(np.arange(prod(cardinalities)), cardinalities), axis=1).astype(np.int64)

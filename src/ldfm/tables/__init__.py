@@ -1,17 +1,18 @@
 """A user's table -> schema and integer codes."""
 
 from ldfm.tables.cells import Source, TableError
-from ldfm.tables.encoding import Table, encode, learn_table, refuse_missing
-from ldfm.tables.filling import fill_missing, new_frame
+from ldfm.tables.encoding import Kinds, Table, encode, learn_table, refuse_missing
+from ldfm.tables.filling import fill_missing, in_order, new_frame
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_rows
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
-from ldfm.tables.schema import MISSING, Column, Schema
+from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
 from ldfm.tables.sources import read_source
 
 __all__ = [
     "MISSING",
     "Column",
     "Columns",
+    "Kinds",
     "MergedRows",
     "Schema",
     "Source",
@@ -19,10 +20,13 @@ __all__ = [
     "TableError",
     "encode",
     "fill_missing",
+    "in_order",
     "learn_table",
     "merge_questions",
     "merge_rows",
+    "missing_cells",
     "new_frame",
+    "only_cells",
     "read_source",
     "refuse_missing",
     "roles_of_cells",

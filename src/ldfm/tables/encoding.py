@@ -1,5 +1,6 @@
 """Columns of cells -> schema and integer codes."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
@@ -7,12 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from ldfm.tables.cells import Cells, Source, TableError
-from ldfm.tables.schema import MISSING, Column, Schema, type_name
+from ldfm.tables.cells import Cells, Source, TableError, smallest_type
+from ldfm.tables.numbers import encode_numbers, learn_numbers
+from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, type_name
 from ldfm.tables.texts import text_as, typed_texts
-from ldfm.types import Codes
+from ldfm.types import Codes, Floats, Rows
 
+Kinds = Mapping[str, str] | str | None
+MANY_VALUES, ROWS_A_VALUE = 20, 20  # whole numbers are continuous if there are more, and fewer rows to a value
 MAX_VALUES = 4096  # all values of all columns together: weights are quadratic in them, 128 MB at this size
+
+
+class KindWarning(UserWarning):
+    """A column whose kind is guessed."""
 
 
 @dataclass(frozen=True)
@@ -24,26 +32,29 @@ class Table:
     schema
         Variables and values.
     codes
-        (rows, n): code of each cell, -1 for missing, in the smallest integer type that fits.
+        (rows, n): code of each cell, -1 for missing, in the smallest integer type that fits. A mixed table, one with a continuous
+        column, has cells instead, in double precision: codes, standardised numbers, NaN for missing.
     source
         The cells it came from.
     """
 
     schema: Schema
-    codes: Codes
+    codes: Rows
     source: Source
 
 
-def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table:
-    """Find out the schema of a table to learn from, and encode it."""
+def learn_table(source: Source, kinds: Kinds = None) -> Table:
+    """Find out the schema of a table to learn from, and encode it; one kind for all columns, or those of some."""
+    if isinstance(kinds, str):
+        kinds = dict.fromkeys(source.names, kinds)
     kinds = {str(name): kind for name, kind in (kinds or {}).items()}
     for name, kind in kinds.items():
         if name not in source.names:
             raise TableError(
                 f"kinds names column {name!r}, which the table does not have; it has {_listed(source.names)}"
             )
-        if kind != "discrete":
-            raise TableError(f"column {name!r}: kind must be 'discrete', not {kind!r}")
+        if kind not in ("discrete", "continuous"):
+            raise TableError(f"column {name!r}: kind must be 'discrete' or 'continuous', not {kind!r}")
     if source.rows == 0:
         raise TableError("the table has no rows")
     schema = Schema(tuple(_learn_column(cells, kinds.get(cells.name)) for cells in source.columns))
@@ -59,10 +70,12 @@ def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table
 
 def refuse_missing(table: Table, what: str) -> None:
     """Refuse a table with missing cells, for what needs complete rows."""
-    places = np.argwhere(table.codes == MISSING)
+    places = np.argwhere(missing_cells(table.codes))
     if places.size:
         row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
+        raise TableError(
+            f"column {table.schema.names[column]!r} row {row} is missing (None, NaN or null); {what} needs complete rows"
+        )
 
 
 def encode(source: Source, schema: Schema) -> Table:
@@ -74,15 +87,24 @@ def encode(source: Source, schema: Schema) -> Table:
     else:
         if len(source.columns) != len(schema.columns):
             raise TableError(
-                f"the array has {len(source.columns)} columns, the model has {len(schema.columns)} variables"
+                f"X has {len(source.columns)} features, but model is expecting {len(schema.columns)} features as input"
             )
         ordered = source.columns
-    largest = max(schema.cardinalities)
-    dtype = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+    if schema.is_mixed:
+        pairs = zip(ordered, schema.columns, strict=True)
+        cells_of = [encode_numbers(*pair) if pair[1].is_continuous else _encode_column(*pair) for pair in pairs]
+        mixed = np.stack(cells_of, axis=1).astype(np.float64)
+        mixed[:, ~np.array(schema.continuous)] = _with_nan(mixed[:, ~np.array(schema.continuous)])
+        return Table(schema, mixed, source)
+    dtype = smallest_type(max(schema.cardinalities))
     codes = np.empty((source.rows, len(schema.columns)), dtype=dtype, order="C")
     for place, (cells, column) in enumerate(zip(ordered, schema.columns, strict=True)):
         codes[:, place] = _encode_column(cells, column)
     return Table(schema, codes, source)
+
+
+def _with_nan(codes: Floats) -> Floats:
+    return np.where(codes == MISSING, np.nan, codes)
 
 
 def _check_names(given: Sequence[str], wanted: Sequence[str]) -> None:
@@ -112,8 +134,12 @@ def _learn_column(cells: Cells, kind: str | None) -> Column:
         values, names = [float(value) for value in values], {"float"}
     if len(names) > 1 or None in names:
         _refuse_types(cells, values)
+    if names <= {"int", "float"} and _is_continuous(cells, values, kind):
+        return learn_numbers(cells, values, whole=names == {"int"})
+    if kind == "continuous":
+        raise TableError(f"column {cells.name!r}: a continuous column needs numbers, not {values[0]!r}")
     if names == {"float"}:
-        _check_numbers(cells, values, kind)
+        _check_finite(cells, values)
     try:
         ordered = sorted(set(values)) if cells.declared is None else values
     except TypeError as error:
@@ -144,16 +170,29 @@ def _row_of(cells: Cells, values: Sequence[Any], value: Any) -> str:
     return f" row {cells.first_row(values.index(value))}" if value in values else ""
 
 
-def _check_numbers(cells: Cells, values: Sequence[float], kind: str | None) -> None:
+def _check_finite(cells: Cells, values: Sequence[float]) -> None:
     for value in values:
         if not isfinite(value):
             raise TableError(f"column {cells.name!r}{_row_of(cells, values, value)}: value {value} is not finite")
-    if kind != "discrete" and cells.declared is None:
-        raise TableError(
-            f"column {cells.name!r}: floating-point columns are continuous, which this version cannot learn; "
-            f"kinds={{{cells.name!r}: 'discrete'}} takes its {len(set(values))} numbers as categories, or group them into bins, "
-            f"named by text, first"
-        )
+
+
+def _is_continuous(cells: Cells, values: Sequence[Any], kind: str | None) -> bool:
+    """Say whether a column of numbers is continuous: as told, else floating-point ones, and whole ones with many values."""
+    if kind is not None or cells.declared is not None:
+        return kind == "continuous"
+    if any(isinstance(value, float) for value in values):
+        _check_finite(cells, values)
+        return True
+    rows = int((cells.indices != MISSING).sum())
+    if len(values) <= MANY_VALUES or len(values) * ROWS_A_VALUE <= rows:
+        return False
+    warnings.warn(
+        f"column {cells.name!r} has {len(values)} different whole numbers in {rows} rows and is taken as continuous; "
+        f"kinds={{{cells.name!r}: 'discrete'}} takes them as categories, 'continuous' says that this is right",
+        KindWarning,
+        stacklevel=2,
+    )
+    return True
 
 
 def _encode_column(cells: Cells, column: Column) -> Codes:
@@ -162,7 +201,9 @@ def _encode_column(cells: Cells, column: Column) -> Codes:
     lookup = {(isinstance(value, bool), value): code for code, value in enumerate(column.values)}
     values = [text_as(text, column.type_name) for text in cells.distinct] if cells.text else cells.distinct
     found = [lookup.get((isinstance(value, bool), value), MISSING) for value in values]
-    recode = np.array([*found, MISSING], dtype=np.int32)  # index -1 is the last entry: missing stays missing
+    recode = np.array(
+        [*found, MISSING], dtype=smallest_type(len(column.values))
+    )  # index -1 is the last: missing stays missing
     codes: Codes = recode[cells.indices]
     unseen = np.flatnonzero((codes == MISSING) & (cells.indices != MISSING))
     if unseen.size:

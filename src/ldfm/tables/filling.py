@@ -1,19 +1,18 @@
 """Codes -> a table of the kind that was given, its missing cells filled."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
 from ldfm.tables.encoding import Table
-from ldfm.tables.schema import MISSING, Column, Schema, in_python_unit
-from ldfm.types import Codes, Integers
-
-Objects = np.ndarray[Any, np.dtype[np.object_]]
+from ldfm.tables.schema import Column, Schema, in_python_unit, missing_cells
+from ldfm.types import Integers, Rows
 
 
-def fill_missing(table: Table, codes: Codes) -> Any:
+def fill_missing(table: Table, codes: Rows) -> Any:
     """Give the table with its missing cells filled by `codes` (rows, n), as the kind of table it was; other cells stay as given.
 
     Dtypes stay too, unless a column has none that could hold its values, as one with nothing but missing cells may. Mappings and
@@ -33,7 +32,20 @@ def fill_missing(table: Table, codes: Codes) -> Any:
     return {gap.column.name: gap.all_values() for gap in gaps}
 
 
-def new_frame(schema: Schema, codes: Codes, backend: Any = None) -> Any:
+def in_order(table: Any, names: Sequence[str]) -> Any:
+    """Give a table of named columns with its columns in this order; other tables as they are."""
+    if isinstance(table, Mapping):
+        named = {str(name): (name, values) for name, values in table.items()}
+        return dict(named[name] for name in names)
+    if nw.dependencies.is_pandas_like_dataframe(table):  # whose columns may have names other than text
+        places = [str(name) for name in table.columns]
+        return table.iloc[:, [places.index(name) for name in names]]
+    if nw.dependencies.is_into_dataframe(table):
+        return nw.from_native(table).select(*names).to_native()
+    return table
+
+
+def new_frame(schema: Schema, codes: Rows, backend: Any = None) -> Any:
     """Give rows as a new frame of a library, or as a mapping of column names to arrays."""
     columns = {
         column.name: _Gaps(column, codes[:, place], codes[:, place]).all_values()
@@ -47,21 +59,29 @@ def new_frame(schema: Schema, codes: Codes, backend: Any = None) -> Any:
 class _Gaps:
     """The missing cells of a column, and what goes there."""
 
-    def __init__(self, column: Column, given: Codes, codes: Codes) -> None:
+    def __init__(self, column: Column, given: Rows, codes: Rows) -> None:
         self.column = column
         self.codes = codes
-        self.rows: Integers = np.flatnonzero(given == MISSING)
+        self.rows: Integers = np.flatnonzero(missing_cells(given))
 
-    def all_values(self) -> Objects:
+    def all_values(self) -> np.ndarray[Any, Any]:
         """Give the values of all cells."""
-        values = np.empty(len(self.column.values), dtype=object)
-        values[:] = self.column.values
-        chosen: Objects = values[self.codes]
-        return chosen
+        found = self.column.decode(self.codes)
+        if self.column.is_continuous:
+            return np.array(found, dtype=np.int64 if self.column.whole else np.float64)
+        values = np.empty(len(found), dtype=object)
+        values[:] = found
+        return values
 
     def values(self) -> list[Any]:
         """Give the values that go into the missing cells."""
-        return [self.column.values[code] for code in self.codes[self.rows]]
+        return self.column.decode(self.codes[self.rows])
+
+    def are_in(self, cells: list[Any]) -> bool:
+        """Say whether cells hold the values; numbers may have been rounded to the precision of their column."""
+        if self.column.is_continuous and not self.column.whole:
+            return all(isinstance(cell, float) and isfinite(cell) for cell in cells)
+        return _same(cells, self.values())
 
     def fill(self, cells: Any) -> Any:
         """Put them there."""
@@ -88,7 +108,7 @@ def _array_holds(dtype: np.dtype[Any], gap: _Gaps) -> bool:
         held = np.array(values, dtype=dtype)
     except (TypeError, ValueError, OverflowError):
         return False
-    return _same((in_python_unit(held) if dtype.kind == "M" else held).tolist(), values)
+    return gap.are_in((in_python_unit(held) if dtype.kind == "M" else held).tolist())
 
 
 def _same(cells: list[Any], values: list[Any]) -> bool:
@@ -134,7 +154,7 @@ def _fill_pandas(series: Any, gap: _Gaps) -> Any:
         filled = filled.cat.add_categories(_lacking(values, series.cat.categories))
     try:
         filled.iloc[gap.rows] = values
-        exact = _same(filled.iloc[gap.rows].tolist(), values)
+        exact = gap.are_in(filled.iloc[gap.rows].tolist())
     except (TypeError, ValueError, OverflowError):  # the dtype cannot hold them
         exact = False
     if not exact:
@@ -146,11 +166,11 @@ def _fill_pandas(series: Any, gap: _Gaps) -> Any:
 
 def _fill_polars(series: nw.Series[Any], gap: _Gaps) -> nw.Series[Any]:
     values = gap.values()
-    if _holds(series.dtype, gap.column):
+    if _holds(series.dtype, gap):
         if isinstance(series.dtype, nw.Enum):
             series = series.cast(nw.Enum([*series.dtype.categories, *_lacking(values, series.dtype.categories)]))
         new = nw.new_series(series.name, values, series.dtype, backend=series.implementation)
-        if _same(new.to_list(), values):
+        if gap.are_in(new.to_list()):
             return series.scatter(gap.rows.tolist(), new)
     dtype = series.dtype if series.dtype == nw.Object else None
     return nw.new_series(series.name, gap.fill(series.to_list()), dtype, backend=series.implementation)
@@ -162,8 +182,8 @@ def _fill_pyarrow(series: nw.Series[Any], gap: _Gaps) -> nw.Series[Any]:
         array = _fill_dictionary(pyarrow, native, gap)
     else:
         cells = gap.fill(native.to_pylist())
-        array = pyarrow.array(cells, type=native.type if _holds(series.dtype, gap.column) else None)
-        if not _same(array.take(pyarrow.array(gap.rows)).to_pylist(), gap.values()):
+        array = pyarrow.array(cells, type=native.type if _holds(series.dtype, gap) else None)
+        if not gap.are_in(array.take(pyarrow.array(gap.rows)).to_pylist()):
             array = pyarrow.array(cells)
     filled: nw.Series[Any] = nw.from_native(pyarrow.chunked_array([array]), series_only=True)
     return filled.alias(series.name)
@@ -182,12 +202,13 @@ def _fill_dictionary(pyarrow: Any, native: Any, gap: _Gaps) -> Any:
     )
 
 
-def _holds(dtype: Any, column: Column) -> bool:
+def _holds(dtype: Any, gap: _Gaps) -> bool:
     """Say whether a column of this dtype can take values of the variable's type."""
-    kind = column.type_name
+    kind = gap.column.type_name
+    values: Any = gap.values() if gap.column.is_continuous else gap.column.values
     if dtype.is_integer() and dtype not in (nw.Int128, nw.UInt128):
         limits = np.iinfo(str(dtype).lower())
-        return kind == "int" and all(limits.min <= value <= limits.max for value in column.values)  # type: ignore[operator]
+        return kind == "int" and all(limits.min <= value <= limits.max for value in values)
     fitting = {
         "str": (nw.String, nw.Categorical, nw.Enum),
         "bool": (nw.Boolean,),

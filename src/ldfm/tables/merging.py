@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from ldfm.types import Codes, Floats, Integers
+from ldfm.types import Floats, Integers, Rows
 
 
 class MergedRows(NamedTuple):
@@ -14,7 +14,7 @@ class MergedRows(NamedTuple):
     Attributes
     ----------
     codes
-        (distinct rows, n), in order of first occurrence.
+        (distinct rows, n), in order of first occurrence; cells of a mixed table.
     weights
         (distinct rows,): sum of the weights of the rows it stands for.
     places
@@ -23,7 +23,7 @@ class MergedRows(NamedTuple):
         (distinct rows,): the first row that became it, by which messages name it.
     """
 
-    codes: Codes
+    codes: Rows
     weights: Floats
     places: Integers
     first_rows: Integers
@@ -80,14 +80,18 @@ def weights_of_rows(sample_weight: Any, rows: int) -> Floats:
     with np.errstate(over="ignore"):
         total = weights.sum()
     if total <= 0:
-        raise ValueError("sample_weight is 0 for every row")
+        raise ValueError("sample_weight is zero for every row")
     if not 1e-290 < total < 1e290:
         raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
     return weights
 
 
-def merge_rows(codes: Codes, row_weights: Floats | None = None) -> MergedRows:
+def merge_rows(codes: Rows, row_weights: Floats | None = None) -> MergedRows:
     """Merge identical rows; O(rows * n). Rows of weight 0 are kept, as rows that count nothing."""
+    if codes.dtype.kind == "f":  # by their bits: NaN is then the same as NaN, and adding 0 makes -0 the same as 0
+        cells = np.ascontiguousarray(np.where(np.isnan(codes), np.nan, codes + 0.0))
+        merged = merge_rows(cells.view(np.int64), row_weights)
+        return merged._replace(codes=merged.codes.view(np.float64))
     rows = codes.shape[0]
     slots = np.full(1 << max(1, int(2 * rows - 1).bit_length()), -1, dtype=np.int64)
     places = np.empty(rows, dtype=np.int64)
@@ -96,7 +100,7 @@ def merge_rows(codes: Codes, row_weights: Floats | None = None) -> MergedRows:
     return MergedRows(np.ascontiguousarray(codes[first_rows]), weights, places, first_rows)
 
 
-def unmerged(codes: Codes) -> MergedRows:
+def unmerged(codes: Rows) -> MergedRows:
     """Give rows as they are, each of weight 1."""
     places = np.arange(len(codes))
     return MergedRows(codes, np.ones(len(codes)), places, places)

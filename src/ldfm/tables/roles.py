@@ -7,8 +7,8 @@ import numpy as np
 from ldfm.tables.cells import TableError
 from ldfm.tables.encoding import Table
 from ldfm.tables.merging import MergedRows, merge_rows
-from ldfm.tables.schema import MISSING
-from ldfm.types import Booleans, Codes
+from ldfm.tables.schema import missing_cells, only_cells
+from ldfm.types import Booleans, Rows
 
 Columns = Sequence[str] | Booleans
 
@@ -21,8 +21,8 @@ def roles_of_cells(table: Table, query: Columns, evidence: Columns) -> tuple[Boo
     asked, given = _roles("query", query, table), _roles("evidence", evidence, table)
     for bad, complaint in (
         (asked & given, "is both query and evidence"),
-        (asked & (table.codes == MISSING), "is a query cell but its value is missing"),
-        (given & (table.codes == MISSING), "is an evidence cell but its value is missing"),
+        (asked & missing_cells(table.codes), "is a query cell but its value is missing"),
+        (given & missing_cells(table.codes), "is an evidence cell but its value is missing"),
     ):
         places = np.argwhere(bad)
         if places.size:
@@ -31,13 +31,13 @@ def roles_of_cells(table: Table, query: Columns, evidence: Columns) -> tuple[Boo
     return asked, given
 
 
-def merge_questions(codes: Codes, asked: Booleans, given: Booleans) -> tuple[MergedRows, Booleans]:
+def merge_questions(codes: Rows, asked: Booleans, given: Booleans) -> tuple[MergedRows, Booleans]:
     """Merge rows that ask the same; give them, hidden cells missing, and (distinct rows, n) which cells are query.
 
     Hidden cells do not tell rows apart; evidence is what is known and not asked.
     """
     n = codes.shape[1]
-    merged = merge_rows(np.hstack([np.where(asked | given, codes, MISSING), asked.astype(codes.dtype)]))
+    merged = merge_rows(np.hstack([only_cells(codes, asked | given), asked.astype(codes.dtype)]))
     return merged._replace(codes=merged.codes[:, :n]), merged.codes[:, n:] == 1
 
 

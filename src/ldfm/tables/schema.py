@@ -9,9 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ldfm.types import Booleans, Floats, Rows
+
 Scalar = str | int | float | bool | date | datetime
-Kind = Literal["discrete"]
-MISSING = -1
+Kind = Literal["discrete", "continuous"]
+MISSING = -1  # code of a missing cell; a missing cell of a mixed table is NaN
 
 _TYPES: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float, "datetime": datetime, "date": date}
 
@@ -64,31 +66,62 @@ class Column:
     name
         Column name.
     values
-        The values in order of their codes, all of one type.
+        The values in order of their codes, all of one type; none for a continuous column.
     dtype
         The dtype the column had in the table it was learned from, for people to read.
     kind
-        "discrete".
+        "discrete" or "continuous".
+    centre, scale
+        Of a continuous column: models see (number - centre) / scale.
+    whole
+        Whether its numbers are whole, and come back so.
     """
 
     name: str
     values: tuple[Scalar, ...]
     dtype: str
     kind: Kind = "discrete"
+    centre: float = 0.0
+    scale: float = 1.0
+    whole: bool = False
+
+    @property
+    def is_continuous(self) -> bool:
+        """Whether it has numbers, not values."""
+        return self.kind == "continuous"
 
     @property
     def type_name(self) -> str:
         """Name of the type of all values."""
+        if self.is_continuous:
+            return "int" if self.whole else "float"
         return type_name(self.values[0]) or "str"
+
+    def decode(self, codes: Rows) -> list[Any]:
+        """Give the values that codes stand for, or the numbers that standardised ones stand for, in the user's units."""
+        if not self.is_continuous:
+            return [self.values[code] for code in codes.astype(np.int64)]
+        numbers = self.centre + self.scale * np.asarray(codes, dtype=np.float64)
+        return [int(number) for number in np.rint(numbers)] if self.whole else [float(number) for number in numbers]
+
+    def shown(self, code: Any) -> Any:
+        """Give the value of a code as people read it: numbers to four digits."""
+        value = self.decode(np.array([code]))[0]
+        return f"{value:.4g}" if isinstance(value, float) else value
 
     def to_json(self) -> dict[str, Any]:
         """Give what `from_json` reads."""
+        if self.is_continuous:
+            numbers = {"centre": self.centre, "scale": self.scale}
+            return {"name": self.name, "kind": self.kind, "dtype": self.dtype, "type": self.type_name, **numbers}
         values = [v.isoformat() if isinstance(v, date) else v for v in self.values]
         return {"name": self.name, "kind": self.kind, "dtype": self.dtype, "type": self.type_name, "values": values}
 
     @classmethod
     def from_json(cls, record: Any) -> "Column":
         """Read and check what `to_json` gave; any fault is a ValueError."""
+        if isinstance(record, Mapping) and record.get("kind") == "continuous":
+            return _continuous_from_json(record)
         if not isinstance(record, Mapping) or set(record) != {"name", "kind", "dtype", "type", "values"}:
             raise ValueError("a column must have exactly the fields name, kind, dtype, type and values")
         name, kind, dtype, type_, values = (record[k] for k in ("name", "kind", "dtype", "type", "values"))
@@ -106,6 +139,32 @@ class Column:
         if fault or any(type(v) is not _TYPES[type_] for v in values):
             raise ValueError(f"column {name!r}: values {fault or f'must be of type {type_}'}")
         return cls(name, tuple(values), dtype, kind)
+
+
+def _continuous_from_json(record: Mapping[str, Any]) -> Column:
+    if set(record) != {"name", "kind", "dtype", "type", "centre", "scale"}:
+        raise ValueError("a continuous column must have exactly the fields name, kind, dtype, type, centre and scale")
+    name, dtype, type_, centre, scale = (record[k] for k in ("name", "dtype", "type", "centre", "scale"))
+    if not isinstance(name, str) or not isinstance(dtype, str) or type_ not in ("int", "float"):
+        raise ValueError(f"continuous column {name!r}: needs text as name and dtype, and int or float as type")
+    if (
+        type(centre) is not float
+        or type(scale) is not float
+        or not (isfinite(centre) and isfinite(scale) and scale > 0)
+    ):
+        raise ValueError(f"column {name!r}: centre must be a finite number and scale a positive one")
+    return Column(name, (), dtype, "continuous", centre, scale, type_ == "int")
+
+
+def missing_cells(codes: Rows) -> Booleans:
+    """Say which cells are missing: of codes those that are MISSING, of cells of a mixed table those that are NaN."""
+    found: Booleans = np.isnan(codes) if codes.dtype.kind == "f" else codes == MISSING
+    return found
+
+
+def only_cells(codes: Rows, kept: Booleans) -> Rows:
+    """Give the cells that are kept, all others missing."""
+    return np.where(kept, codes, np.nan if codes.dtype.kind == "f" else MISSING)
 
 
 @dataclass(frozen=True)
@@ -152,8 +211,23 @@ class Schema:
 
     @cached_property
     def cardinalities(self) -> tuple[int, ...]:
-        """Number of values of each variable."""
-        return tuple(len(column.values) for column in self.columns)
+        """Number of values of each variable, 1 for a continuous one."""
+        return tuple(1 if column.is_continuous else len(column.values) for column in self.columns)
+
+    @cached_property
+    def continuous(self) -> tuple[bool, ...]:
+        """Which variables are continuous."""
+        return tuple(column.is_continuous for column in self.columns)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether any variable is continuous: rows are then cells, not codes."""
+        return any(self.continuous)
+
+    @cached_property
+    def log_scales(self) -> Floats:
+        """(n,): log scale of each continuous column, 0 of others: what a log density loses on the way to the user's units."""
+        return np.array([np.log(column.scale) if column.is_continuous else 0.0 for column in self.columns])
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give what `from_json` reads."""

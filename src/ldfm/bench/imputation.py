@@ -1,0 +1,268 @@
+"""Mixed tables that come with scikit-learn: filling removed cells, and held-out log-density, beside what users would take instead.
+
+A fifth of all cells is removed at random; every method learns from the rows of four folds, holes and all, and fills those of the
+fifth. Density is that of complete rows: each method learns from four folds and scores the fifth, numbers in standardised units. The
+Gaussian mixture, chosen by BIC, and the kernel estimate, its width by cross-validation, have a density for each class.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ldfm.bench.protocol import hash_of
+from ldfm.bench.results import provenance, read, store
+from ldfm.types import Booleans, Floats
+
+FOLDS, REMOVED = 5, 0.2
+LEVELS = (0.05, 0.95)
+TABLES = ("iris", "wine", "diabetes", "breast_cancer")
+PEERS = ("mean or mode", "5 nearest neighbours", "chained regressions", "chained random forests")
+OURS = "ldfm"
+
+
+class Mixed(NamedTuple):
+    """A table of numbers and at most one column of categories.
+
+    Attributes
+    ----------
+    numbers
+        (rows, columns), as they come.
+    classes
+        (rows,): codes of the categories.
+    names
+        Of the columns, the categories' last.
+    """
+
+    numbers: Floats
+    classes: Floats
+    names: list[str]
+
+    def frame(self, removed: Booleans) -> dict[str, Any]:
+        """Give the table as users have it, without the removed cells."""
+        columns: dict[str, Any] = {
+            name: np.where(removed[:, place], np.nan, self.numbers[:, place])
+            for place, name in enumerate(self.names[:-1])
+        }
+        labels = np.array([f"c{int(code)}" for code in self.classes], dtype=object)
+        labels[removed[:, -1]] = None
+        return columns | {self.names[-1]: labels}
+
+
+def load_table(name: str) -> Mixed:
+    """Load one of scikit-learn's tables: its classes are the column of categories, in diabetes it is the sex."""
+    from sklearn import datasets
+
+    bunch = getattr(datasets, f"load_{name}")()
+    numbers, classes = np.asarray(bunch.data, dtype=np.float64), np.asarray(bunch.target, dtype=np.float64)
+    names = [str(column) for column in bunch.feature_names]
+    if name == "diabetes":
+        place = names.index("sex")
+        classes, target = (numbers[:, place] > 0).astype(np.float64), classes
+        numbers = np.column_stack([np.delete(numbers, place, axis=1), target])
+        names = [*(column for column in names if column != "sex"), "progression", "sex"]
+    else:
+        names.append("class")
+    return Mixed(numbers, classes, names)
+
+
+def folds_of(name: str, rows: int) -> list[Booleans]:
+    """Give which rows are tested, fold by fold; the same every time."""
+    order = np.random.default_rng([17, TABLES.index(name)]).permutation(rows)
+    return [np.isin(np.arange(rows), order[fold::FOLDS]) for fold in range(FOLDS)]
+
+
+class Filled(NamedTuple):
+    """Cells of test rows as a method fills them: numbers standardised, codes of classes, ends of 90 % intervals or None."""
+
+    numbers: Floats
+    classes: Floats
+    ends: Floats | None = None
+
+
+def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> Filled:
+    """Fill by one of scikit-learn's imputers; categories are indicator columns, the largest one is taken."""
+    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes it importable)
+    from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
+
+    makers: dict[str, Callable[[], Any]] = {
+        PEERS[0]: SimpleImputer,
+        PEERS[1]: KNNImputer,
+        PEERS[2]: lambda: IterativeImputer(random_state=0),
+        PEERS[3]: lambda: IterativeImputer(
+            RandomForestRegressor(n_estimators=50, random_state=0), random_state=0, max_iter=5
+        ),
+    }
+    kinds = int(table.classes.max()) + 1
+    wide = np.column_stack([np.where(removed[:, :-1], np.nan, table.numbers), indicators(table, removed, kinds)])
+    centre, scale = np.nanmean(wide[~test], axis=0), np.nanstd(wide[~test], axis=0)
+    wide = (wide - centre) / scale
+    imputer = makers[name]().fit(wide[~test])
+    filled = imputer.transform(wide[test])
+    shares = filled[:, -kinds:] * scale[-kinds:] + centre[-kinds:]
+    raw = filled[:, :-kinds] * scale[:-kinds] + centre[:-kinds]
+    return Filled(standardised(table, raw), shares.argmax(axis=1).astype(np.float64))
+
+
+def indicators(table: Mixed, removed: Booleans, kinds: int) -> Floats:
+    """Give (rows, kinds) 1 for the class of a row, NaN where it is removed."""
+    found: Floats = np.eye(kinds)[table.classes.astype(np.int64)]
+    return np.where(removed[:, -1:], np.nan, found)
+
+
+def standardised(table: Mixed, numbers: Floats) -> Floats:
+    """Give numbers in units of their columns' standard deviations in the whole table."""
+    found: Floats = (numbers - table.numbers.mean(axis=0)) / table.numbers.std(axis=0)
+    return found
+
+
+def fill_by_ldfm(table: Mixed, removed: Booleans, test: Booleans, seed: int, n_jobs: int | None) -> Filled:
+    """Fill by posterior means and most probable categories."""
+    from ldfm.estimator import LDFM
+
+    frame = table.frame(removed)
+    model = LDFM(random_state=seed, n_jobs=n_jobs).fit({name: cells[~test] for name, cells in frame.items()})
+    answer = model.marginals({name: cells[test] for name, cells in frame.items()})
+    means = np.column_stack([answer.numbers[name].means for name in table.names[:-1]])
+    ends = np.stack([answer.numbers[name].quantiles(LEVELS) for name in table.names[:-1]], axis=1)
+    codes = np.array([float(value[1:]) for value in model.schema_.columns[-1].values])
+    classes = codes[answer.probabilities[table.names[-1]].argmax(axis=1)]
+    ends = np.stack([standardised(table, ends[..., side]) for side in (0, 1)], axis=-1)
+    return Filled(standardised(table, means), classes, ends)
+
+
+def errors_of(table: Mixed, removed: Booleans, test: Booleans, filled: Filled) -> dict[str, float | None]:
+    """Give the root mean square error of numbers, the share of wrong categories, and the share of numbers inside their intervals."""
+    holes = removed[test]
+    truth = standardised(table, table.numbers)[test]
+    off = (filled.numbers - truth)[holes[:, :-1]]
+    wrong = (filled.classes != table.classes[test])[holes[:, -1]]
+    inside = None
+    if filled.ends is not None:
+        covered = (filled.ends[..., 0] <= truth) & (truth <= filled.ends[..., 1])
+        inside = float(covered[holes[:, :-1]].mean())
+    return {"numbers": float(np.sqrt((off**2).mean())), "categories": float(wrong.mean()), "covered": inside}
+
+
+def densities_of(table: Mixed, test: Booleans, seed: int, n_jobs: int | None) -> dict[str, float]:
+    """Give the mean log-density of test rows, numbers standardised."""
+    from sklearn.mixture import GaussianMixture
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.neighbors import KernelDensity
+
+    from ldfm.estimator import LDFM
+
+    numbers = standardised(table, table.numbers)
+    mixture = per_class(table, test, lambda rows: _best_mixture(GaussianMixture, rows))
+    kernel = per_class(
+        table,
+        test,
+        lambda rows: GridSearchCV(KernelDensity(), {"bandwidth": np.geomspace(0.1, 2.0, 12)}).fit(rows).best_estimator_,
+    )
+    frame = table._replace(numbers=numbers).frame(np.zeros((len(numbers), len(table.names)), dtype=np.bool_))
+    model = LDFM(random_state=seed, n_jobs=n_jobs).fit({name: cells[~test] for name, cells in frame.items()})
+    ours = model.score_samples({name: cells[test] for name, cells in frame.items()})
+    return {OURS: float(ours.mean()), "Gaussian mixture": mixture, "kernel estimate": kernel}
+
+
+def _best_mixture(make: Any, rows: Floats) -> Any:
+    """Give the Gaussian mixture that BIC prefers."""
+    made = [
+        make(count, covariance_type=kind, random_state=0, reg_covar=1e-4).fit(rows)
+        for count in range(1, min(6, len(rows) // 10) + 1)
+        for kind in ("full", "diag")
+    ]
+    return min(made, key=lambda mixture: mixture.bic(rows))
+
+
+def per_class(table: Mixed, test: Booleans, learn: Callable[[Floats], Any]) -> float:
+    """Give the mean of log p(class) + log p(numbers | class) over test rows, one density a class."""
+    numbers = standardised(table, table.numbers)
+    logs = np.empty(len(numbers))
+    for code in np.unique(table.classes):
+        mine = table.classes == code
+        share = (mine & ~test).sum() / (~test).sum()
+        logs[mine & test] = np.log(share) + learn(numbers[mine & ~test]).score_samples(numbers[mine & test])
+    return float(logs[test].mean())
+
+
+def measure(name: str, seed: int, n_jobs: int | None) -> dict[str, Any]:
+    """Run all folds of a table."""
+    table = load_table(name)
+    rows = len(table.numbers)
+    removed = np.random.default_rng([18, TABLES.index(name)]).random((rows, len(table.names))) < REMOVED
+    found: dict[str, list[Any]] = {method: [] for method in (*PEERS, OURS)}
+    densities, seconds = [], 0.0
+    for test in folds_of(name, rows):
+        for method in PEERS:
+            found[method].append(errors_of(table, removed, test, fill_by_peer(method, table, removed, test)))
+        began = perf_counter()
+        found[OURS].append(errors_of(table, removed, test, fill_by_ldfm(table, removed, test, seed, n_jobs)))
+        seconds += perf_counter() - began
+        densities.append(densities_of(table, test, seed, n_jobs))
+    return {
+        "table": name,
+        "rows": rows,
+        "columns": len(table.names),
+        "hash": hash_of(np.round(table.numbers * 1e6).astype(np.int64)),
+        "settings": {"folds": FOLDS, "removed": REMOVED, "seed": seed},
+        "imputation": {method: _means(parts) for method, parts in found.items()},
+        "densities": _means(densities),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _means(parts: list[dict[str, float | None]]) -> dict[str, Any]:
+    """Give for each number its mean over folds and the standard error of that."""
+    found: dict[str, Any] = {}
+    for key in parts[0]:
+        values = [part[key] for part in parts]
+        if any(value is None for value in values):
+            continue
+        numbers = np.array(values, dtype=np.float64)
+        error = float(numbers.std(ddof=1) / np.sqrt(len(numbers)))
+        found[key] = {"mean": float(numbers.mean()), "standard_error": error}
+    return found
+
+
+def run(name: str, seed: int, n_jobs: int | None, folder: Path, command: str) -> dict[str, Any]:
+    """Measure one table and store the result."""
+    path = folder / f"{name}.json"
+    packages = ("numpy", "numba", "scipy", "scikit-learn")
+    store(path, {**measure(name, seed, n_jobs), "provenance": provenance(command, packages)})
+    return read(path)
+
+
+def lines_of(results: list[dict[str, Any]]) -> list[str]:
+    """Give the Markdown tables of stored results."""
+    methods = (OURS, *PEERS)
+    names = [result["table"] for result in results]
+
+    def shown(part: dict[str, float] | None) -> str:
+        return "" if part is None else f"{part['mean']:.3f} ±{part['standard_error']:.3f}"
+
+    def table(title: str, key: str, rows: tuple[str, ...]) -> list[str]:
+        body = [
+            f"| {method} | " + " | ".join(shown(r["imputation"][method].get(key)) for r in results) + " |"
+            for method in rows
+        ]
+        return [title, "", "| | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 1), *body, ""]
+
+    kinds = (OURS, "Gaussian mixture", "kernel estimate")
+    density = [f"| {kind} | " + " | ".join(shown(r["densities"][kind]) for r in results) + " |" for kind in kinds]
+    return [
+        *table(
+            "Root mean square error of filled numbers, in standard deviations of their columns:", "numbers", methods
+        ),
+        *table("Share of filled categories that are wrong:", "categories", methods),
+        *table("Share of removed numbers inside their 90 % intervals:", "covered", (OURS,)),
+        "Log-density of held-out rows, nats a row, numbers standardised; peers have one density for each class:",
+        "",
+        "| | " + " | ".join(names) + " |",
+        "|" + "---|" * (len(names) + 1),
+        *density,
+        "",
+    ]

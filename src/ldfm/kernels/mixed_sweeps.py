@@ -1,0 +1,163 @@
+"""Sweeps over cells and forest of a mixed model: each leaves their distribution given the known cells unchanged.
+
+State of a chain: `cells` (n,) and `parents` (n,). Known cells (`clamped` not NaN) never change; their parents do. `schedule` is
+that of `elimination.schedule_of` down to single variables.
+"""
+
+from math import inf, log
+
+import numpy as np
+from numba import njit
+
+from ldfm.kernels.extended_range import choose
+from ldfm.kernels.forest_draws import NO_FOREST, cumulate_columns, draw_by_walks
+from ldfm.kernels.mixed_arcs import fill_logs, log_sum_of_logs, scale_logs
+from ldfm.kernels.mixed_cells import draw_given_parent, draw_with_parent, record_given_parent, shares_of_logs
+from ldfm.kernels.wide_range import draw_forest_of_logs, log_forest_sum_of_logs
+
+BLOCKED, TREE, GIBBS, BOTH = 0, 1, 2, 3
+WALK_STEPS_A_VARIABLE = 200  # elimination in wide numbers costs as much as many walks
+FIRST_WIDTH, MOST_STEPS = 1.0, 12  # of slice sampling, in standardised units
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def make_scratch(model):
+    """Allocate what conditionals of one cell need: children, log weights, shares."""
+    n = model.continuous.shape[0]
+    size = (model.most + 1) * (n + 1)
+    return np.empty(n, dtype=np.int64), np.empty(size), np.empty(size)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_forests_of_logs(logs, schedule, budget, generator, parents):
+    """Fill `parents` (draws, n) with independent forests of one arc matrix of logs; root = -1, all -2 where Z = 0.
+
+    By walks of at most `budget` steps a forest, else by elimination; see `forest_draws`.
+    """
+    n = logs.shape[1]
+    matrix, cumulative = np.empty(logs.shape), np.empty((n, n + 1))
+    scale_logs(logs, matrix)
+    walkable = True
+    for j in range(n):
+        walkable &= matrix[:, j].max() > 0.0
+    if walkable:
+        cumulate_columns(matrix, cumulative)
+    for draw in range(parents.shape[0]):
+        if walkable and draw_by_walks(cumulative, budget, generator, parents[draw]):
+            continue
+        if draw == 0 and not (walkable and log_forest_sum_of_logs(logs) > -inf):
+            parents[:] = NO_FOREST
+            return
+        draw_forest_of_logs(logs, schedule, generator, parents[draw])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_forest(model, cells, logs, schedule, generator, parents):
+    """Draw the forest from its posterior given all cells; -2 throughout where there is none."""
+    n = cells.shape[0]
+    fill_logs(model, cells, logs)
+    draw_forests_of_logs(logs, schedule, WALK_STEPS_A_VARIABLE * n, generator, parents.reshape(1, n))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _log_sum_at(model, cells, i, x, matrices):
+    """Give the log forest sum of a row with another x_i."""
+    now = cells[i]
+    cells[i] = x
+    fill_logs(model, cells, matrices[0])
+    cells[i] = now
+    return log_sum_of_logs(matrices[0], matrices[1])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_collapsed(model, cells, i, matrices, generator):
+    """Draw x_i given all other cells, forests summed out: by its forest sums, or by slice sampling on them (Neal, 2003)."""
+    if not model.continuous[i]:
+        k = model.offsets[i + 1] - model.offsets[i]
+        logs, shares = np.empty(k), np.empty(k)
+        for v in range(k):
+            logs[v] = _log_sum_at(model, cells, i, float(v), matrices)
+        if shares_of_logs(logs, shares) > -inf:
+            cells[i] = choose(shares, generator.random())
+        return
+    level = _log_sum_at(model, cells, i, cells[i], matrices) + log(1.0 - generator.random())
+    low = cells[i] - FIRST_WIDTH * generator.random()
+    high = low + FIRST_WIDTH
+    left = np.int64(MOST_STEPS * generator.random())
+    right = MOST_STEPS - 1 - left
+    while left > 0 and _log_sum_at(model, cells, i, low, matrices) > level:
+        low -= FIRST_WIDTH
+        left -= 1
+    while right > 0 and _log_sum_at(model, cells, i, high, matrices) > level:
+        high += FIRST_WIDTH
+        right -= 1
+    while high - low > 1e-13 * (1.0 + abs(cells[i])):
+        x = low + (high - low) * generator.random()
+        if _log_sum_at(model, cells, i, x, matrices) > level:
+            cells[i] = x
+            return
+        if x < cells[i]:
+            low = x
+        else:
+            high = x
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator):
+    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH of the first two."""
+    n = cells.shape[0]
+    logs = np.empty((n + 1, n))
+    if kernel == GIBBS:
+        matrices = np.empty((2, n + 1, n))
+        for i in range(n):
+            if np.isnan(clamped[i]):
+                draw_collapsed(model, cells, i, matrices, generator)
+        draw_forest(model, cells, logs, schedule, generator, parents)
+        return
+    if kernel != TREE:
+        draw_forest(model, cells, logs, schedule, generator, parents)
+    for i in range(n):
+        free = np.isnan(clamped[i])
+        if kernel == BLOCKED:
+            if free:
+                draw_given_parent(model, cells, parents, i, scratch, generator)
+        elif free or kernel == TREE:
+            draw_with_parent(model, cells, parents, i, free, scratch, generator)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def mixed_sweeps(model, clamped, cells, parents, kernel, sweeps, schedule, generator, shares, normals):
+    """Run one chain for some sweeps.
+
+    `shares` (records, n, most values) takes the distributions of free discrete cells given the forest and all other cells, those of
+    sweep s added to record s * records // sweeps; `normals` (sweeps, n, 2) mean and deviation of free continuous cells, after every
+    sweep. With no records neither is filled.
+    """
+    scratch = make_scratch(model)
+    records = shares.shape[0]
+    for s in range(sweeps):
+        sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator)
+        if records:
+            for i in range(cells.shape[0]):
+                if np.isnan(clamped[i]):
+                    found = record_given_parent(model, cells, parents, i, scratch, shares[s * records // sweeps, i])
+                    normals[s, i, 0], normals[s, i, 1] = found
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep_rows(model, known, cells, parents, kernel, sweeps, schedule, generator):
+    """Run one chain on each of many rows; `known`, `cells` and `parents` (rows, n)."""
+    n = cells.shape[1]
+    no_shares, no_normals = np.empty((0, n, model.most)), np.empty((0, n, 2))
+    for row in range(cells.shape[0]):
+        mixed_sweeps(
+            model, known[row], cells[row], parents[row], kernel, sweeps, schedule, generator, no_shares, no_normals
+        )
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_forests_of(model, cells, schedule, generator, parents):
+    """Draw a forest for each row of `cells` (rows, n) given all its cells; -2 throughout where there is none."""
+    logs = np.empty((cells.shape[1] + 1, cells.shape[1]))
+    for row in range(cells.shape[0]):
+        draw_forest(model, cells[row], logs, schedule, generator, parents[row])
