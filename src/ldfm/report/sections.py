@@ -137,7 +137,7 @@ def _dependencies(subject: Subject) -> str:
     mean = subject.marginals.mean(axis=0)
     order = np.argsort(-mean, axis=None, kind="stable")
     arcs = [(int(a) - 1, int(b)) for a, b in zip(*np.unravel_index(order, mean.shape), strict=True) if a > 0][:_ARCS]
-    lines = [(subject.name(a), subject.name(b), f"{mean[1 + a, b]:.3f}") for a, b in arcs]
+    lines = [(subject.name(a), subject.name(b), f"{mean[1 + a, b]:.3f}") for a, b in arcs if mean[1 + a, b] >= 0.005]
     text = (
         "Every row has its own forest of dependencies: each variable has one parent, another variable or the root. These are the "
         f"mean probabilities of arcs over {len(subject.some)} rows. Arcs say which value brings which along, not causes."
