@@ -48,7 +48,8 @@ def check_file(output: Path, inputs: dict[str, Path | None]) -> Path:
         raise ValueError("this is written to a file, not to stdout; give a name other than -")
     target = check_target(output)
     for what, path in inputs.items():
-        for read in () if path is None else (path, *glob(str(path), recursive=True)):  # noqa: PTH207 (absolute too)
+        names = [] if path is None else [str(path), *glob(str(path), recursive=True)]  # noqa: PTH207 (absolute too)
+        for read in names:
             if target == Path(os.path.realpath(read)):
                 raise ValueError(f"{output} would replace the {what} {read}")
     return output
