@@ -210,3 +210,11 @@ def test_the_order_of_columns_is_the_tables():
     assert table.schema.names == ("b", "a")
     assert table.codes.tolist() == [[0, 1], [1, 0]]
     assert table.codes.flags.c_contiguous
+
+
+def test_one_kind_for_all_columns():
+    table = {"a": [0.5, 1.5], "b": ["x", "y"], "c": [1.0, 2.0]}
+    schema = learn_table(read_source(table), "discrete").schema
+    assert [column.values for column in schema.columns] == [(0.5, 1.5), ("x", "y"), (1.0, 2.0)]
+    with pytest.raises(TableError, match="column 'a': kind must be 'discrete', not 'ordinal'"):
+        learn_table(read_source(table), "ordinal")
