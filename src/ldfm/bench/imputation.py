@@ -5,7 +5,7 @@ fifth. Density is that of complete rows: each method learns from four folds and 
 Gaussian mixture, chosen by BIC, and the kernel estimate, its width by cross-validation, have a density for each class.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from ldfm.types import Booleans, Floats
 
 FOLDS, REMOVED = 5, 0.2
 LEVELS = (0.05, 0.95)
+TREES, ROUNDS = 20, 3  # of random forests: more take hours for tables of thirty columns
 TABLES = ("iris", "wine", "diabetes", "breast_cancer")
 PEERS = ("mean or mode", "5 nearest neighbours", "chained regressions", "chained random forests")
 OURS = "ldfm"
@@ -93,7 +94,7 @@ def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> 
         PEERS[1]: KNNImputer,
         PEERS[2]: lambda: IterativeImputer(random_state=0),
         PEERS[3]: lambda: IterativeImputer(
-            RandomForestRegressor(n_estimators=50, random_state=0), random_state=0, max_iter=5
+            RandomForestRegressor(n_estimators=TREES, random_state=0), random_state=0, max_iter=ROUNDS
         ),
     }
     kinds = int(table.classes.max()) + 1
@@ -128,14 +129,14 @@ def fill_by_ldfm(table: Mixed, removed: Booleans, test: Booleans, seed: int, n_j
     answer = model.marginals({name: cells[test] for name, cells in frame.items()})
     means = np.column_stack([answer.numbers[name].means for name in table.names[:-1]])
     ends = np.stack([answer.numbers[name].quantiles(LEVELS) for name in table.names[:-1]], axis=1)
-    codes = np.array([float(value[1:]) for value in model.schema_.columns[-1].values])
+    codes = np.array([float(str(value)[1:]) for value in model.schema_.columns[-1].values])
     classes = codes[answer.probabilities[table.names[-1]].argmax(axis=1)]
     ends = np.stack([standardised(table, ends[..., side]) for side in (0, 1)], axis=-1)
     return Filled(standardised(table, means), classes, ends)
 
 
 def errors_of(table: Mixed, removed: Booleans, test: Booleans, filled: Filled) -> dict[str, float | None]:
-    """Give the root mean square error of numbers, the share of wrong categories, and the share of numbers inside their intervals."""
+    """Give the root mean square error of numbers, the share of wrong categories, and that of numbers inside their intervals."""
     holes = removed[test]
     truth = standardised(table, table.numbers)[test]
     off = (filled.numbers - truth)[holes[:, :-1]]
@@ -215,7 +216,7 @@ def measure(name: str, seed: int, n_jobs: int | None) -> dict[str, Any]:
     }
 
 
-def _means(parts: list[dict[str, float | None]]) -> dict[str, Any]:
+def _means(parts: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     """Give for each number its mean over folds and the standard error of that."""
     found: dict[str, Any] = {}
     for key in parts[0]:
