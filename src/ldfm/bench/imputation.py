@@ -84,7 +84,7 @@ class Filled(NamedTuple):
 
 
 def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> Filled:
-    """Fill by one of scikit-learn's imputers; categories are indicator columns, the largest one is taken."""
+    """Fill by one of scikit-learn's imputers; all categories but the first are indicator columns, the largest one is taken."""
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes it importable)
     from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
@@ -97,20 +97,21 @@ def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> 
             RandomForestRegressor(n_estimators=TREES, random_state=0), random_state=0, max_iter=ROUNDS
         ),
     }
-    kinds = int(table.classes.max()) + 1
+    kinds = int(table.classes.max())
     wide = np.column_stack([np.where(removed[:, :-1], np.nan, table.numbers), indicators(table, removed, kinds)])
     centre, scale = np.nanmean(wide[~test], axis=0), np.nanstd(wide[~test], axis=0)
     wide = (wide - centre) / scale
     imputer = makers[name]().fit(wide[~test])
     filled = imputer.transform(wide[test])
     shares = filled[:, -kinds:] * scale[-kinds:] + centre[-kinds:]
+    shares = np.column_stack([1.0 - shares.sum(axis=1), shares])
     raw = filled[:, :-kinds] * scale[:-kinds] + centre[:-kinds]
     return Filled(standardised(table, raw), shares.argmax(axis=1).astype(np.float64))
 
 
 def indicators(table: Mixed, removed: Booleans, kinds: int) -> Floats:
-    """Give (rows, kinds) 1 for the class of a row, NaN where it is removed."""
-    found: Floats = np.eye(kinds)[table.classes.astype(np.int64)]
+    """Give (rows, kinds) 1 for the class of a row, but for the first class, NaN where it is removed."""
+    found: Floats = np.eye(kinds + 1)[table.classes.astype(np.int64)][:, 1:]
     return np.where(removed[:, -1:], np.nan, found)
 
 
