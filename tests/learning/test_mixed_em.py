@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from mixed_models import merged, random_cells, random_mixed
 
 from ldfm.forests import log_sums
 from ldfm.learning import Dirichlet, EMSettings, ModifiedDirichlet, fit_generation
@@ -12,6 +11,7 @@ from ldfm.learning.mixed_em import first_weights, fit_normals
 from ldfm.learning.mixed_likelihood import MixedLikelihoodFit, MixedLikelihoodSettings
 from ldfm.mixed_draws import draw_numbers, log_partition_of_numbers
 from ldfm.mixed_weights import MixedWeights
+from mixed_models import merged, random_cells, random_mixed
 
 ONE = EMSettings(max_iter=25, tol=0.0, n_jobs=1)
 
