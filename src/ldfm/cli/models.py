@@ -27,7 +27,8 @@ def fit(
     ] = None,
     tol: Annotated[float, typer.Option(help="EM stops when the objective rises by less, in nats a row.")] = 1e-5,
     validation: Annotated[float | None, typer.Option(help="Share of the rows held out to stop by.")] = None,
-    discrete: Annotated[list[str] | None, typer.Option(help="Floating-point column to take as categories.")] = None,
+    discrete: Annotated[list[str] | None, typer.Option(help="Column of numbers to take as categories.")] = None,
+    continuous: Annotated[list[str] | None, typer.Option(help="Column of whole numbers to take as continuous.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File that keeps the state of a long fit; the same command goes on from it.")
     ] = None,
@@ -49,7 +50,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         validation_fraction=validation,
-        kinds=dict.fromkeys(discrete or [], "discrete"),
+        kinds=dict.fromkeys(discrete or [], "discrete") | dict.fromkeys(continuous or [], "continuous"),
         checkpoint=checkpoint,
         random_state=seed,
         n_jobs=jobs,
