@@ -72,10 +72,6 @@ def test_threads_stop_when_nobody_waits_for_them():
 
 
 INTERRUPTED = """
-import os
-import signal
-import subprocess
-import sys
 import time
 from ldfm import LDFM
 from ldfm.networks import load

@@ -190,7 +190,7 @@ def test_what_is_no_prior_is_refused(ldfm: Ldfm, table: Path, tmp_path: Path, te
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ([], "column 'size'"),
+        (["--continuous", "colour"], "'colour'"),
         (["--discrete", "colour"], "'colour'"),
         (["--discrete", "size", "--variant", "tree"], "'tree'"),
         (["--discrete", "size", "--objective", "beauty"], "'beauty'"),

@@ -23,10 +23,10 @@ def test_climbing_finds_the_most_probable_completion(name, objective):
     codes = load(name).sample_codes(40, 3)
     codes = np.where(np.random.default_rng(0).random(codes.shape) < 0.6, -1, codes)
     rows, seed = unmerged(codes), np.random.SeedSequence(0)
-    best = exact.most_probable(model._exact(), rows)
-    found = completion.most_probable(model._exact(), rows, "blocked", seed, model._starts)
+    best = exact.most_probable(model._answers.tables, rows)
+    found = completion.most_probable(model._answers.tables, rows, "blocked", seed, model._answers.starts)
     assert (found[codes >= 0] == codes[codes >= 0]).all()
-    heights = [model._exact().joint()[tuple(row.T)] for row in (found, best)]
+    heights = [model._answers.tables.joint()[tuple(row.T)] for row in (found, best)]
     assert np.mean(heights[0] >= heights[1] - 1e-9) >= 0.95
 
 
@@ -114,5 +114,5 @@ def test_scores_beyond_enumeration_sum_missing_cells_out(monkeypatch):
     monkeypatch.setattr(exact, "MAX_STATES", 2)
     tables = exact.ExactTables(model.weights_, 1)
     merged = merge_rows(encode(read_source(table), model.schema_).codes)
-    found = completion.log_evidence(tables, merged, Budget(), np.random.SeedSequence(0), model._starts)
+    found = completion.log_evidence(tables, merged, Budget(), np.random.SeedSequence(0), model._answers.starts)
     np.testing.assert_allclose(found[merged.places] - model.log_partition().value, expected, atol=0.25)

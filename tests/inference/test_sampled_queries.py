@@ -16,7 +16,9 @@ MODELS = [(name, objective) for name in ("asia", "sachs") for objective in ("gen
 
 def answers(model: LDFM, rows, asked, method, budget=None, seed=0):
     seeds = np.random.SeedSequence(seed)
-    return find_queries(model._exact(), rows, asked, method, budget or Budget(max_sweeps=8000), seeds, model._starts)
+    return find_queries(
+        model._answers.tables, rows, asked, method, budget or Budget(max_sweeps=8000), seeds, model._answers.starts
+    )
 
 
 @pytest.mark.parametrize(("name", "objective"), MODELS)
@@ -58,8 +60,8 @@ def test_errors_of_marginals_are_honest(name, objective):
         codes = questions(name, 6, seed)[0].codes
         rows = unmerged(np.where(rng.random(codes.shape) < 0.6, -1, codes))
         budget, seeds = Budget(max_sweeps=6000), np.random.SeedSequence(seed)
-        exact, _, _ = find_marginals(model._exact(), rows, "exact", budget, seeds, model._starts)
-        found, errors, _ = find_marginals(model._exact(), rows, method, budget, seeds, model._starts)
+        exact, _, _ = find_marginals(model._answers.tables, rows, "exact", budget, seeds, model._answers.starts)
+        found, errors, _ = find_marginals(model._answers.tables, rows, method, budget, seeds, model._answers.starts)
         for truth, mean, error in zip(exact, found, errors, strict=True):
             moving = error > 1e-9
             deviations.append((np.abs(mean - truth)[moving] / error[moving]).ravel())
@@ -71,7 +73,7 @@ def test_errors_of_marginals_are_honest(name, objective):
 def test_the_number_of_threads_changes_no_bit_of_an_answer():
     model = fitted("asia", "likelihood")
     rows, asked = questions("asia", 5, 3)
-    tables, found = model._exact(), []
+    tables, found = model._answers.tables, []
     for jobs in (1, 2):
         tables.n_jobs = jobs
         found.append(answers(model, rows, asked, "tree", Budget(max_sweeps=1)))

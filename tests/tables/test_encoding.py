@@ -144,13 +144,9 @@ def test_rows_are_encoded_alike_in_any_order_of_rows_and_columns(data):
 # --- learning the schema ---------------------------------------------------------------------------------------------
 
 
-def test_floats_need_to_be_called_discrete():
+def test_floats_can_be_called_discrete():
     table = {"a": [0.5, 1.5, 0.5], "b": ["x", "y", "z"]}
-    with pytest.raises(
-        TableError,
-        match=r"column 'a': floating-point columns are continuous, .*kinds=\{'a': 'discrete'\} takes its 2 numbers as",
-    ):
-        learn_table(read_source(table))
+    assert learn_table(read_source(table)).schema.continuous == (True, False)
     learned = learn_table(read_source(table), {"a": "discrete"})
     assert learned.schema.columns[0].values == (0.5, 1.5)
     assert learned.codes.tolist() == [[0, 0], [1, 1], [0, 2]]
@@ -177,7 +173,8 @@ def test_the_two_zeros_are_one_value():
     ("kinds", "message"),
     [
         ({"c": "discrete"}, "kinds names column 'c', which the table does not have; it has 'a', 'b'"),
-        ({"a": "continuous"}, "column 'a': kind must be 'discrete', not 'continuous'"),
+        ({"a": "ordinal"}, "column 'a': kind must be 'discrete' or 'continuous', not 'ordinal'"),
+        ({"a": "continuous"}, "column 'a': a continuous column needs numbers, not 'x'"),
     ],
 )
 def test_bad_kinds_are_refused(kinds, message):
@@ -200,9 +197,10 @@ def test_columns_without_cells_are_refused_unless_they_declare_values():
 
 
 def test_as_many_values_as_a_model_can_have():
-    assert learn_table(read_source({"a": range(MAX_VALUES)})).schema.cardinalities == (MAX_VALUES,)
+    kinds = {"b": "discrete"}
+    assert learn_table(read_source({"b": range(MAX_VALUES)}), kinds).schema.cardinalities == (MAX_VALUES,)
     with pytest.raises(TableError, match=r"column 'b' has 4094 distinct values \(such as 0\): a table may have 4096"):
-        learn_table(read_source({"a": ["x", "y", "z"] * 1365, "b": [*range(4094), 0]}))
+        learn_table(read_source({"a": ["x", "y", "z"] * 1365, "b": [*range(4094), 0]}), kinds)
 
 
 def test_the_order_of_columns_is_the_tables():
@@ -210,3 +208,11 @@ def test_the_order_of_columns_is_the_tables():
     assert table.schema.names == ("b", "a")
     assert table.codes.tolist() == [[0, 1], [1, 0]]
     assert table.codes.flags.c_contiguous
+
+
+def test_one_kind_for_all_columns():
+    table = {"a": [0.5, 1.5], "b": ["x", "y"], "c": [1.0, 2.0]}
+    schema = learn_table(read_source(table), "discrete").schema
+    assert [column.values for column in schema.columns] == [(0.5, 1.5), ("x", "y"), (1.0, 2.0)]
+    with pytest.raises(TableError, match="column 'a': kind must be 'discrete', not 'ordinal'"):
+        learn_table(read_source(table), "ordinal")

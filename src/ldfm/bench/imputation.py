@@ -5,7 +5,7 @@ fifth. Density is that of complete rows: each method learns from four folds and 
 Gaussian mixture, chosen by BIC, and the kernel estimate, its width by cross-validation, have a density for each class.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from ldfm.types import Booleans, Floats
 
 FOLDS, REMOVED = 5, 0.2
 LEVELS = (0.05, 0.95)
+TREES, ROUNDS = 20, 3  # of random forests: more take hours for tables of thirty columns
 TABLES = ("iris", "wine", "diabetes", "breast_cancer")
 PEERS = ("mean or mode", "5 nearest neighbours", "chained regressions", "chained random forests")
 OURS = "ldfm"
@@ -83,7 +84,7 @@ class Filled(NamedTuple):
 
 
 def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> Filled:
-    """Fill by one of scikit-learn's imputers; categories are indicator columns, the largest one is taken."""
+    """Fill by one of scikit-learn's imputers; all categories but the first are indicator columns, the largest one is taken."""
     from sklearn.ensemble import RandomForestRegressor
     from sklearn.experimental import enable_iterative_imputer  # noqa: F401 (makes it importable)
     from sklearn.impute import IterativeImputer, KNNImputer, SimpleImputer
@@ -93,23 +94,24 @@ def fill_by_peer(name: str, table: Mixed, removed: Booleans, test: Booleans) -> 
         PEERS[1]: KNNImputer,
         PEERS[2]: lambda: IterativeImputer(random_state=0),
         PEERS[3]: lambda: IterativeImputer(
-            RandomForestRegressor(n_estimators=50, random_state=0), random_state=0, max_iter=5
+            RandomForestRegressor(n_estimators=TREES, random_state=0), random_state=0, max_iter=ROUNDS
         ),
     }
-    kinds = int(table.classes.max()) + 1
+    kinds = int(table.classes.max())
     wide = np.column_stack([np.where(removed[:, :-1], np.nan, table.numbers), indicators(table, removed, kinds)])
     centre, scale = np.nanmean(wide[~test], axis=0), np.nanstd(wide[~test], axis=0)
     wide = (wide - centre) / scale
     imputer = makers[name]().fit(wide[~test])
     filled = imputer.transform(wide[test])
     shares = filled[:, -kinds:] * scale[-kinds:] + centre[-kinds:]
+    shares = np.column_stack([1.0 - shares.sum(axis=1), shares])
     raw = filled[:, :-kinds] * scale[:-kinds] + centre[:-kinds]
     return Filled(standardised(table, raw), shares.argmax(axis=1).astype(np.float64))
 
 
 def indicators(table: Mixed, removed: Booleans, kinds: int) -> Floats:
-    """Give (rows, kinds) 1 for the class of a row, NaN where it is removed."""
-    found: Floats = np.eye(kinds)[table.classes.astype(np.int64)]
+    """Give (rows, kinds) 1 for the class of a row, but for the first class, NaN where it is removed."""
+    found: Floats = np.eye(kinds + 1)[table.classes.astype(np.int64)][:, 1:]
     return np.where(removed[:, -1:], np.nan, found)
 
 
@@ -128,14 +130,14 @@ def fill_by_ldfm(table: Mixed, removed: Booleans, test: Booleans, seed: int, n_j
     answer = model.marginals({name: cells[test] for name, cells in frame.items()})
     means = np.column_stack([answer.numbers[name].means for name in table.names[:-1]])
     ends = np.stack([answer.numbers[name].quantiles(LEVELS) for name in table.names[:-1]], axis=1)
-    codes = np.array([float(value[1:]) for value in model.schema_.columns[-1].values])
+    codes = np.array([float(str(value)[1:]) for value in model.schema_.columns[-1].values])
     classes = codes[answer.probabilities[table.names[-1]].argmax(axis=1)]
     ends = np.stack([standardised(table, ends[..., side]) for side in (0, 1)], axis=-1)
     return Filled(standardised(table, means), classes, ends)
 
 
 def errors_of(table: Mixed, removed: Booleans, test: Booleans, filled: Filled) -> dict[str, float | None]:
-    """Give the root mean square error of numbers, the share of wrong categories, and the share of numbers inside their intervals."""
+    """Give the root mean square error of numbers, the share of wrong categories, and that of numbers inside their intervals."""
     holes = removed[test]
     truth = standardised(table, table.numbers)[test]
     off = (filled.numbers - truth)[holes[:, :-1]]
@@ -215,7 +217,7 @@ def measure(name: str, seed: int, n_jobs: int | None) -> dict[str, Any]:
     }
 
 
-def _means(parts: list[dict[str, float | None]]) -> dict[str, Any]:
+def _means(parts: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
     """Give for each number its mean over folds and the standard error of that."""
     found: dict[str, Any] = {}
     for key in parts[0]:

@@ -16,6 +16,7 @@ from ldfm.kernels.mixed_cells import draw_given_parent, draw_with_parent, record
 from ldfm.kernels.wide_range import draw_forest_of_logs, log_forest_sum_of_logs
 
 BLOCKED, TREE, GIBBS, BOTH = 0, 1, 2, 3
+SHORT_STEPS_A_VARIABLE = 30
 WALK_STEPS_A_VARIABLE = 200  # elimination in wide numbers costs as much as many walks
 FIRST_WIDTH, MOST_STEPS = 1.0, 12  # of slice sampling, in standardised units
 
@@ -49,6 +50,27 @@ def draw_forests_of_logs(logs, schedule, budget, generator, parents):
             parents[:] = NO_FOREST
             return
         draw_forest_of_logs(logs, schedule, generator, parents[draw])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def walk_forest(model, cells, logs, generator, parents):
+    """Try to draw the forest given all cells by short walks; give whether it worked, else `parents` stay.
+
+    Whether walks are short does not depend on the forest they end with, nor on the one there is: to keep this one when they are not
+    leaves its distribution as it is.
+    """
+    n = cells.shape[0]
+    matrix, cumulative, found = np.empty(logs.shape), np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    fill_logs(model, cells, logs)
+    scale_logs(logs, matrix)
+    for j in range(n):
+        if not matrix[:, j].max() > 0.0:
+            return False
+    cumulate_columns(matrix, cumulative)
+    if not draw_by_walks(cumulative, SHORT_STEPS_A_VARIABLE * n, generator, found):
+        return False
+    parents[:] = found
+    return True
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -104,7 +126,7 @@ def draw_collapsed(model, cells, i, matrices, generator):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator):
-    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH of the first two."""
+    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH: the forest by walks where they are short, then cells with their parents."""
     n = cells.shape[0]
     logs = np.empty((n + 1, n))
     if kernel == GIBBS:
@@ -114,14 +136,17 @@ def sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator):
                 draw_collapsed(model, cells, i, matrices, generator)
         draw_forest(model, cells, logs, schedule, generator, parents)
         return
-    if kernel != TREE:
+    walked = False
+    if kernel == BLOCKED:
         draw_forest(model, cells, logs, schedule, generator, parents)
+    elif kernel == BOTH:
+        walked = walk_forest(model, cells, logs, generator, parents)
     for i in range(n):
         free = np.isnan(clamped[i])
         if kernel == BLOCKED:
             if free:
                 draw_given_parent(model, cells, parents, i, scratch, generator)
-        elif free or kernel == TREE:
+        elif free or not walked:
             draw_with_parent(model, cells, parents, i, free, scratch, generator)
 
 

@@ -29,8 +29,9 @@ from ldfm.types import Floats, Integers
 
 CHAINS = 512  # half of them give the model's counts, the other half follow the partition
 SWEEPS = 2
-PULL = 0.5  # towards the start, in rows: what a squared distance of 1 in the log of a mixing weight costs twice
-RATE = 0.5  # of steps of the mixing weights
+PULL = 0.02  # towards the start, in rows: what a squared distance of 1 in the log of a mixing weight costs twice
+RATE = 0.7  # of steps of the mixing weights
+MORE = 5  # such steps, where they cost no pass over the rows
 SMALL = 1e-4  # arcs rarer than this in a row move less
 AVERAGED = 0.3  # share of the steps, the last ones, whose mixing weights are averaged where chains make them noisy
 PATIENCE = 40  # steps without a better score of held-out rows
@@ -120,11 +121,11 @@ class MixedLikelihoodFit:
 
     def _expect(self, step: int) -> float:
         """Find the statistics of rows and the counts of the model; give the objective."""
-        n_jobs, n = self.settings.n_jobs, self.rows.codes.shape[1]
+        n_jobs = self.settings.n_jobs
         data = expected_statistics(self.weights, self.rows.codes, self.rows.weights / self.total, n_jobs)
         self._sums = data.sums
         if self.exact:
-            self._model = marginals_of_arcs(mixing_alone(self.weights), np.zeros((1, n)))[0]
+            self._model = self._exact_counts(self.weights)
         else:
             free = np.full(self.chains.shape, np.nan)
             move(self.weights.model, free, self.chains, self.parents, SWEEPS, (self.seed, 4, step), n_jobs)
@@ -135,13 +136,11 @@ class MixedLikelihoodFit:
 
     def _step(self, step: int) -> None:
         """Move the weights by what the statistics say, and the partition with them."""
-        before, data, model = self.weights, self._sums[0], self._model
-        pull, last = PULL / self.total, self.settings.max_iter
-        logs = _logs(before.table)
-        gradient = _tied(before, data - model) - pull * (logs - self.start)
-        size = _tied(before, data + model) + 2.0 * pull + SMALL
-        rate = RATE * min(1.0, 2.0 * (1.0 - step / last))
-        logs = logs + np.clip(rate * gradient / size, -1.0, 1.0)
+        before, last = self.weights, self.settings.max_iter
+        logs = self._move(_logs(before.table), self._model, RATE * min(1.0, 2.0 * (1.0 - step / last)))
+        for _ in range(MORE if self.exact else 0):  # the counts of the model are known for any weights: climb further
+            model = self._exact_counts(replace(before, table=np.where(before.mask, np.exp(logs), 0.0)))
+            logs = self._move(logs, model, RATE)
         if not self.exact and step >= (1.0 - AVERAGED) * last:
             self._sum_of_logs, self._summed = self._sum_of_logs + logs, self._summed + 1
         if self._summed and step == last - 1:
@@ -149,6 +148,19 @@ class MixedLikelihoodFit:
         moved = replace(before, table=np.where(before.mask, np.exp(logs), 0.0))
         self.weights = with_numbers(moved, *fit_numbers(before, self.total * self._sums))
         self._follow(before)
+
+    def _move(self, logs: Floats, model: Floats, rate: float) -> Floats:
+        """Give the logs of the mixing weights after a step along the gradient, divided by the counts it is made of."""
+        weights, data, pull = self.weights, self._sums[0], PULL / self.total
+        gradient = _tied(weights, data - model) - pull * (logs - self.start)
+        size = _tied(weights, data + model) + 2.0 * pull + SMALL
+        moved: Floats = logs + np.clip(rate * gradient / size, -1.0, 1.0)
+        return moved
+
+    def _exact_counts(self, weights: MixedWeights) -> Floats:
+        """Give the arc counts of a model whose variables are all continuous."""
+        found: Floats = marginals_of_arcs(mixing_alone(weights), np.zeros((1, self.rows.codes.shape[1])))[0]
+        return found
 
     def _follow(self, before: MixedWeights) -> None:
         """Note the partition of the new weights: by the chains, from that of those before."""

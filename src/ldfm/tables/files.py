@@ -67,11 +67,16 @@ def read_csv(path: Path) -> Source:
 
     Blank lines are no rows.
     """
+    with _open_text(path) as file:
+        return read_csv_text(file, str(path))
+
+
+def read_csv_text(file: TextIO, what: str) -> Source:
+    """Read the text of a CSV file, opened with ``newline=""``; `what` is its name in messages."""
     try:
-        with _open_text(path) as file:
-            header, parts, numberings = _number_csv(path, file)
+        header, parts, numberings = _number_csv(what, file)
     except (UnicodeDecodeError, csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise TableError(f"{path}: not a readable CSV file ({error})") from error
+        raise TableError(f"{what}: not a readable CSV file ({error})") from error
     columns = []
     for name, numbering, part in zip(header, numberings, parts, strict=True):
         present = [text for text in numbering if text not in MISSING_IN_CSV]
@@ -87,16 +92,16 @@ def _open_text(path: Path) -> TextIO:
     return path.open(encoding="utf-8-sig", newline="")
 
 
-def _number_csv(path: Path, file: TextIO) -> tuple[list[str], list[list[Codes]], list[Numbering]]:
+def _number_csv(what: str, file: TextIO) -> tuple[list[str], list[list[Codes]], list[Numbering]]:
     """Give the header, and for each column the numbers of its cells, in chunks, and their numbering."""
     reader = csv.reader(file, strict=True)
     header = next(filter(None, reader), None)  # csv gives [] for a blank line
     if header is None:
-        raise TableError(f"{path}: the file is empty")
+        raise TableError(f"{what}: the file is empty")
     if any("\0" in name for name in header):
-        raise TableError(f"{path}: not a readable CSV file (its first line is not text)")
+        raise TableError(f"{what}: not a readable CSV file (its first line is not text)")
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        raise TableError(f"{path}: cells must be separated by commas, but the header is the one cell {header[0]!r}")
+        raise TableError(f"{what}: cells must be separated by commas, but the header is the one cell {header[0]!r}")
     check_names(header)
     numberings = [Numbering() for _ in header]
     parts: list[list[Codes]] = [[np.empty(0, dtype=np.int8)] for _ in header]
@@ -105,7 +110,7 @@ def _number_csv(path: Path, file: TextIO) -> tuple[list[str], list[list[Codes]],
     while chunk := list(islice(lines, LINES)):
         if set(map(len, chunk)) != {len(header)}:
             place, cells = next((place, len(row)) for place, row in enumerate(chunk) if len(row) != len(header))
-            raise TableError(f"{path}: data row {rows + place} has {cells} cells, the header has {len(header)}")
+            raise TableError(f"{what}: data row {rows + place} has {cells} cells, the header has {len(header)}")
         for numbering, part, column in zip(numberings, parts, zip(*chunk, strict=True), strict=True):
             part.append(numbering.number(column))
         rows += len(chunk)

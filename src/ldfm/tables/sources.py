@@ -22,8 +22,10 @@ def read_source(table: Any) -> Source:
     ----------
     table
         pandas, polars or pyarrow frame, 2-D array, list of rows, mapping of column names to values, or path to a CSV or
-        Parquet file.
+        Parquet file, or a glob of them. What was read already is given back.
     """
+    if isinstance(table, Source):
+        return table
     if issparse(table):  # some sparse matrices are mappings too
         raise TypeError("a sparse matrix cannot be a table of values; give its toarray()")
     if isinstance(table, (str, os.PathLike)):
