@@ -6,7 +6,7 @@ STAMP := $(VENV)/installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
 
 .PHONY: demo test check format bench docs pictures clean
 
-demo: $(STAMP)
+demo: $(BIN)/ldfm
 	$(BIN)/ldfm demo --output demo
 
 test: $(STAMP)
@@ -35,10 +35,14 @@ bench: $(STAMP)
 clean:
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml
+$(BIN)/ldfm: pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'ldfm needs Python 3.11 or newer; try: make PYTHON=python3.12 ...')"
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --editable ".[plots]" --group dev
+	$(BIN)/python -m pip install --quiet --editable ".[plots]"
+	touch $(BIN)/ldfm
+
+$(STAMP): $(BIN)/ldfm
+	$(BIN)/python -m pip install --quiet --group dev
 	rm -f $(VENV)/installed-*
 	touch $(STAMP)

@@ -1,8 +1,12 @@
+import os
+import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
-from ldfm.parallel import blocks, count_jobs, map_in_order
+from ldfm.parallel import blocks, count_jobs, map_in_order, stop_if_unwanted
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -41,3 +45,66 @@ def test_numbers_of_jobs():
     assert count_jobs(None) == count_jobs(-1) >= 1
     with pytest.raises(ValueError, match="n_jobs must not be 0"):
         count_jobs(0)
+
+
+def test_threads_stop_when_nobody_waits_for_them():
+    ended = []
+
+    def long(item: int) -> None:
+        try:
+            for _ in range(600):
+                time.sleep(0.01)
+                stop_if_unwanted()
+        finally:
+            ended.append(item)
+
+    def fail_or_wait(item: int) -> None:
+        if item == 0:
+            raise ValueError("zero")
+        long(item)
+
+    began = time.perf_counter()
+    with pytest.raises(ValueError, match="zero"):
+        list(map_in_order(fail_or_wait, range(10), 2))
+    assert time.perf_counter() - began < 3.0
+    assert len(ended) < 9
+    stop_if_unwanted()  # this thread is wanted
+
+
+INTERRUPTED = """
+import time
+from ldfm import LDFM
+from ldfm.networks import load
+data = load("alarm").sample(200, seed=0)
+names = list(data)
+model = LDFM(objective="generation", max_iter=2, n_jobs={jobs}, random_state=0).fit(data)
+model.query_log_likelihood({{name: cells[:1] for name, cells in data.items()}}, names[:15], names[15:20], budget=0.1)
+print("ready", flush=True)
+try:
+    {call}
+except KeyboardInterrupt:
+    print(time.time(), flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize(
+    "call",
+    [
+        "model.query_log_likelihood(data, names[:15], names[15:20], budget=60.0)",
+        "LDFM(objective='generation', max_iter=10**6, tol=0.0, n_jobs={jobs}).fit(data)",
+    ],
+    ids=["query", "fit"],
+)
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_ctrl_c_stops_within_a_second(jobs, call):
+    code = INTERRUPTED.format(jobs=jobs, call=call.format(jobs=jobs))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.0)
+        sent = time.time()
+        process.send_signal(signal.SIGINT)
+        stopped = float(process.stdout.readline())
+    assert stopped - sent < 1.0
+    assert process.returncode == 0

@@ -86,8 +86,8 @@ def test_shapes_are_told_apart():
 def test_labels_title_and_legend_do_not_overlap(variables, name):
     model = model_of((2,) * variables, 0, name)
     row, other = ({f"{name}{i}": [value] for i in range(variables)} for value in ("v0", "v1"))
-    assert_readable(model.plot_forest(row))
-    assert_readable(model.plot_contrast(row, other))
+    assert_readable(model.plot_forest(row, threshold=0.2))
+    assert_readable(model.plot_contrast(row, other, threshold=0.2))
 
 
 def test_a_forest_of_an_incomplete_row():
@@ -214,3 +214,16 @@ def test_an_overview_of_incomplete_rows_and_many_variables():
     ax.figure.canvas.draw()
     labels = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert not any(a.overlaps(b) for i, a in enumerate(labels) for b in labels[:i])
+
+
+@pytest.mark.parametrize("variables", [1, 2])
+def test_pictures_of_very_few_variables(variables):
+    model = model_of((2,) * variables, 0)
+    row, other = ({f"x{i}": [value] for i in range(variables)} for value in ("v0", "v1"))
+    ax = model.plot_forest(row, threshold=0)
+    assert len(ax.patches) == variables * (
+        variables - 1
+    )  # also of arcs with no threshold, none leads from a variable to itself
+    assert_readable(ax)
+    assert_readable(model.plot_contrast(row, other, threshold=0))
+    assert_readable(model.plot_overview(row))

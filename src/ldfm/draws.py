@@ -15,7 +15,7 @@ from ldfm.forests import log_sums
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.gibbs import gibbs_rows
 from ldfm.kernels.sweeps import Folded, sweep_rows
-from ldfm.parallel import blocks, map_in_order
+from ldfm.parallel import blocks, map_in_order, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
@@ -150,6 +150,7 @@ def _anneal_block(
     log_partition, share = 0.0, 0.0
     logs = _logs(start, weights, codes)
     while share < 1.0:
+        stop_if_unwanted()
         step = next_share(partial(_gains, weights, way, codes, logs), share, spread)
         ahead = _between(start, goal, step)
         gains = _logs(ahead, weights, codes) - logs

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Self, get_args
 
 import numpy as np
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ldfm import forests
@@ -27,11 +27,13 @@ from ldfm.mixed_weights import MixedWeights
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.tables import (
     Columns,
+    Kinds,
     Schema,
     Table,
     TableError,
     encode,
     fill_missing,
+    in_order,
     learn_table,
     merge_questions,
     merge_rows,
@@ -47,7 +49,7 @@ from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
 
 
-class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
+class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Latent dependency forest model of a table of discrete and continuous variables.
 
     Every row has its own latent forest of dependencies between its values; the probability of a row adds up all forests.
@@ -69,8 +71,9 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
         complete rows, up to 1,000.
     kinds
-        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous". Floating-point
-        columns are continuous, and whole numbers with many different values, with a warning; everything else is discrete.
+        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous"; one of the two
+        words alone: that of all. Floating-point columns are continuous, and whole numbers with many different values, with a
+        warning; everything else is discrete.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
@@ -91,6 +94,8 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         `ArcWeights`, or `MixedWeights` where a column is continuous.
     history_
         Convergence record.
+    n_iter_
+        Iterations of EM, or steps of the likelihood.
     draws_
         (draws, n) codes, or cells where a column is continuous: draws of the model, from which chains start; no rows of the table.
     feature_names_in_, n_features_in_
@@ -114,6 +119,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
     _partition: Estimate | None
     _backend: Any
     n_features_in_: int
+    n_iter_: int
 
     def __init__(
         self,
@@ -123,7 +129,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         max_iter: int | None = None,
         tol: float = 1e-5,
         validation_fraction: float | None = None,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -142,6 +148,13 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that columns may hold categories, text and missing cells."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = []  # an array whose dtype holds no filled value becomes one of objects
+        return tags
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -211,6 +224,7 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         self.schema_ = schema
         self.weights_ = weights
         self.history_ = history
+        self.n_iter_ = history.steps[-1].iteration if len(history) else 0
         self.n_features_in_ = len(schema.columns)
         self._answers = engine_of(weights, self._draws)
         self._partition = None
@@ -410,8 +424,11 @@ class LDFM(DensityMixin, BaseEstimator):  # type: ignore[misc]
         return fill_missing(table, best[merged.places])
 
     def transform(self, X: Any) -> Any:
-        """Give `X` with every missing cell filled by its most probable value."""
-        return self.impute(X)
+        """Give `X` with every missing cell filled by its most probable value, its columns in the order of the table of `fit`.
+
+        `set_output` chooses the kind of frame that comes out; if it was not called, what `impute` gives.
+        """
+        return in_order(self.impute(X), self.schema_.names)
 
     def sample(self, n: int = 1, evidence: Mapping[str, Any] | None = None) -> Any:
         """Draw rows from the model.

@@ -1,14 +1,16 @@
 """Work on blocks of rows in threads, with results that do not depend on how many there are."""
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_this_thread = threading.local()
 
 
 def count_jobs(n_jobs: int | None) -> int:
@@ -26,6 +28,16 @@ def blocks(rows: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
+def stop_if_unwanted() -> None:
+    """End the work of a thread of `map_in_order` whose results nobody waits for any more, after Ctrl-C or an error.
+
+    Python cannot stop a thread from outside: items that take long call this about every tenth of a second.
+    """
+    unwanted = getattr(_this_thread, "unwanted", None)
+    if unwanted is not None and unwanted.is_set():
+        raise CancelledError
+
+
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order; with one job no thread is started.
 
@@ -41,14 +53,21 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jo
     if len(first_two) < 2:
         yield from map(function, first_two)
         return
+    unwanted = threading.Event()
+
+    def one(item: Item) -> Result:
+        _this_thread.unwanted = unwanted
+        return function(item)
+
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        waiting: deque[Future[Result]] = deque(pool.submit(function, item) for item in first_two)
-        waiting.extend(pool.submit(function, item) for item in islice(pending, 2 * jobs - 2))
+        waiting: deque[Future[Result]] = deque(pool.submit(one, item) for item in first_two)
+        waiting.extend(pool.submit(one, item) for item in islice(pending, 2 * jobs - 2))
         try:
             while waiting:
                 result = waiting.popleft().result()
-                waiting.extend(pool.submit(function, item) for item in islice(pending, 1))
+                waiting.extend(pool.submit(one, item) for item in islice(pending, 1))
                 yield result
         finally:
+            unwanted.set()
             for future in waiting:
                 future.cancel()

@@ -173,7 +173,7 @@ def test_bad_input_is_named():
         peer.fit(rows, sample_weight=[1.0])
     with pytest.raises(ValueError, match="sample_weight row 3 is -1"):
         peer.fit(rows, sample_weight=[1, 1, 1, -1] + [1] * 46)
-    with pytest.raises(ValueError, match="sample_weight is 0 for every row"):
+    with pytest.raises(ValueError, match="sample_weight is zero for every row"):
         peer.fit(rows, sample_weight=np.zeros(50))
     with pytest.raises(ValueError, match="sample_weight adds up to inf, which is beyond what can be computed with"):
         peer.fit(rows, sample_weight=np.full(50, 1e308))
@@ -183,7 +183,9 @@ def test_bad_input_is_named():
         peer.fit(rows, validation=rows.iloc[:0])
     holed = rows.copy()
     holed.loc[4, "lung"] = None
-    with pytest.raises(TableError, match="column 'lung' row 4 is missing; fit needs complete rows"):
+    with pytest.raises(
+        TableError, match=r"column 'lung' row 4 is missing \(None, NaN or null\); fit needs complete rows"
+    ):
         peer.fit(holed)
     model = peer.fit(rows)
     with pytest.raises(TableError, match="is both query and evidence"):

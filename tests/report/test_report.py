@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 from ldfm import LDFM, TableError
 from ldfm.report import html, write_report
@@ -27,7 +28,7 @@ def codes_of(table):
 
 def furthest(model, codes):
     """Give how many standard errors predictions are off at most, where there are enough of them."""
-    bins = bin_predictions(predict_cells(model, codes, 0))
+    bins = bin_predictions(list(predict_cells(model, codes, 0).values()))
     enough = bins.counts >= 50
     return float((np.abs(bins.predicted - bins.observed)[enough] / bins.errors[enough]).max())
 
@@ -45,8 +46,8 @@ def test_incomplete_rows_have_one_cell_hidden_each():
     codes = codes_of(model.sample(400))
     codes[np.arange(400), np.arange(400) % 4] = MISSING
     parts = predict_cells(model, codes, 0)
-    assert sum(len(part.codes) for part in parts) == 60
-    for place, part in enumerate(parts):
+    assert sum(len(part.codes) for part in parts.values()) == 60
+    for place, part in parts.items():
         assert (codes[part.rows, place] == part.codes).all()
         hidden = {f"x{i}": [None if c < 0 else f"v{c}" for c in codes[part.rows, i]] for i in range(4)}
         hidden[f"x{place}"] = [None] * len(part.rows)
@@ -73,14 +74,23 @@ def test_the_change_that_was_put_in_is_found_first():
     model = LDFM.from_weights(root, arcs, values=values).set_params(random_state=0)
     table = model.sample(100)
     codes = np.stack([(table[name] == "F").astype(np.int64) for name in values], axis=1)
-    found = find_changes(codes, model.arc_marginals(table), (2, 2, 2))
+    found = find_changes(list(codes.T), model.arc_marginals(table))
     strongest = {(change.parent, change.child): change for change in found[:2]}
     assert set(strongest) == {(1, 2), (0, 2)}
     copied = strongest[1, 2]
     assert (copied.context, copied.high, copied.low, copied.high_share) == (0, 0, 1, 1.0)
     assert copied.low_share < 0.05
+    assert {c.context for c in found} <= {0, 1, 2}
+    of_others = find_changes(list(codes.T), model.arc_marginals(table), outside=True)
+    assert of_others[0] == copied
+    assert all(change.context not in (change.parent, change.child) for change in of_others)
     constant = np.repeat(model.arc_marginals(table)[:1], 100, axis=0)
-    assert find_changes(codes, constant, (2, 2, 2)) == []
+    assert find_changes(list(codes.T), constant) == []
+
+
+def codes_by(model, table):
+    columns = zip(table.values(), model.schema_.columns, strict=True)
+    return np.stack([[column.values.index(value) for value in cells] for cells, column in columns], axis=1)
 
 
 def text_of(page):
@@ -114,6 +124,10 @@ def test_a_page_needs_nothing_but_itself_and_says_what_is_so(tmp_path):
     assert "120 rows, 3 columns; 100.0% of the rows are complete." in text_of(page)
     assert f"mean log p(row), nats {model.score(rows):.4f} ±" in text_of(page)
     assert "360 cells" in text_of(page)
+    # b is y in 28 of 120 cells
+    alone = (28 * np.log(28 / 120) + 92 * np.log(92 / 120)) / 120
+    predicted = predict_cells(model, codes_by(model, rows), 0)[1]
+    assert f"b 120 {predicted.log_score:.3f} {alone:.3f} {100 * predicted.hits:.1f}% 76.7%" in text_of(page)
     write_report(model, rows, tmp_path / "again.html", title="Rows & more")
     assert (tmp_path / "again.html").read_bytes() == (tmp_path / "report.html").read_bytes()
 
@@ -155,3 +169,28 @@ def test_tables_set_numbers_to_the_right():
     assert made.count("<td class=number>") == 2
     assert "<th class=number>share" in made
     assert "<th>name" in made
+
+
+def test_a_page_on_continuous_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["small", "large"], 150)
+    length = np.where(kind == "small", 1.0, 4.0) + rng.normal(size=150)
+    weight = 10 * length + rng.normal(size=150)
+    rows = {"kind": kind.astype(object), "length": length, "weight": weight}
+    model = LDFM(objective="generation", max_iter=10, random_state=0).fit(rows)
+    write_report(model, rows, tmp_path / "report.html")
+    text = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert f"{length.min():.4g} to {length.max():.4g}, median {np.median(length):.4g}" in text
+    assert "150 cells" in text
+    assert f"mean log p(row), nats {model.score(rows):.4f} ±" in text
+    alone = sum(norm.logpdf(x, x.mean(), x.std()).mean() for x in (length, weight))
+    share = np.mean(kind == "small")
+    alone += share * np.log(share) + (1 - share) * np.log(1 - share)
+    assert f"columns as if independent {alone:.4f}" in text
+    holes = {
+        "kind": np.where(rng.random(150) < 0.5, None, rows["kind"]),
+        "length": np.where(rng.random(150) < 0.5, np.nan, length),
+        "weight": np.where(rng.random(150) < 0.9, np.nan, weight),
+    }
+    write_report(model, holes, tmp_path / "holes.html", rows=30)
+    assert "over 30 rows" in text_of((tmp_path / "holes.html").read_text(encoding="utf-8"))

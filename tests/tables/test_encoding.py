@@ -81,8 +81,8 @@ def test_an_empty_table_has_no_codes():
             {"size": ["s"], "count": [1], "color": ["red"]},
             "the model does not know column 'color'; it knows 'size', 'count'",
         ),
-        ([["s"]], "the array has 1 columns, the model has 2 variables"),
-        (np.zeros((1, 3), dtype=int), "the array has 3 columns, the model has 2 variables"),
+        ([["s"]], "X has 1 features, but model is expecting 2 features as input"),
+        (np.zeros((1, 3), dtype=int), "X has 3 features, but model is expecting 2 features as input"),
         (
             {"size": ["s", None, "xl", "xs"], "count": [1, 1, 1, 1]},
             r"column 'size' row 2: value 'xl' \(str\) was not seen in training; the column's values are 's', 'm', 'l' \(str\)",
@@ -208,3 +208,11 @@ def test_the_order_of_columns_is_the_tables():
     assert table.schema.names == ("b", "a")
     assert table.codes.tolist() == [[0, 1], [1, 0]]
     assert table.codes.flags.c_contiguous
+
+
+def test_one_kind_for_all_columns():
+    table = {"a": [0.5, 1.5], "b": ["x", "y"], "c": [1.0, 2.0]}
+    schema = learn_table(read_source(table), "discrete").schema
+    assert [column.values for column in schema.columns] == [(0.5, 1.5), ("x", "y"), (1.0, 2.0)]
+    with pytest.raises(TableError, match="column 'a': kind must be 'discrete', not 'ordinal'"):
+        learn_table(read_source(table), "ordinal")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldfm.tables import MISSING, Schema, TableError, encode, learn_table, read_source
+from ldfm.tables import MISSING, Schema, TableError, encode, files, fill_missing, learn_table, read_source
 from ldfm.tables.files import LINES, read_csv
 from ldfm.tables.texts import MISSING_IN_CSV, typed_texts
 
@@ -282,3 +282,65 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch, lacking):
             read_source(path)
     else:
         assert learned(path).codes.tolist() == [[1], [0]]
+
+
+# --- files in parts --------------------------------------------------------------------------------------------------
+
+
+def assert_same_table(table, expected):
+    assert table.schema == expected.schema
+    assert table.codes.dtype == expected.codes.dtype
+    np.testing.assert_array_equal(table.codes, expected.codes)
+
+
+def test_files_of_a_glob_are_one_table(written, tmp_path):
+    written("a,b\n1,x\n,y\n", "part-1.csv")
+    written("b,a\nNA,2\nz,1\n", "part-2.csv")
+    whole = written("a,b\n1,x\n,y\n2,\n1,z\n", "whole.csv")
+    assert_same_table(learned(tmp_path / "part-*.csv"), learned(whole))
+    assert_same_table(learned(str(tmp_path / "p*[12].csv")), learned(whole))
+    written("a,b\nmany,x\n", "part-3.csv")  # one text makes the column one of texts
+    assert values_of(tmp_path / "part-*.csv")["a"] == ("1", "2", "many")
+
+
+def test_a_name_that_looks_like_a_glob_is_a_name(written):
+    assert values_of(written("a\nx\n", "t[1].csv")) == {"a": ("x",)}
+    with pytest.raises(FileNotFoundError, match="no such files: nothing"):
+        read_source("nothing-*.csv")
+
+
+def mixed(rows):
+    rng = np.random.default_rng(0)
+    return pl.DataFrame({
+        "text": rng.choice(["x", "y y", "é"], rows),
+        "number": rng.integers(-3, 200, rows),
+        "truth": rng.choice([True, False], rows),
+        "day": [date(2024, 1, 1 + k) for k in rng.integers(0, 28, rows)],
+        "grade": pl.Series(rng.choice(["low", "high"], rows), dtype=pl.Enum(["low", "middle", "high"])),
+    }).with_columns(pl.when(pl.Series(rng.random(rows) < 0.8)).then(pl.all()))  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_parquet_and_csv_parts(tmp_path, ending):
+    frame = mixed(400)
+    for name, part in (("whole", frame), ("part-1", frame[:150]), ("part-2", frame[150:].select(frame.columns[::-1]))):
+        getattr(part, f"write_{ending}")(tmp_path / f"{name}.{ending}")
+    assert_same_table(learned(tmp_path / f"part-*.{ending}"), learned(tmp_path / f"whole.{ending}"))
+
+
+def test_large_parquet_files_are_read_in_batches(tmp_path, monkeypatch):
+    mixed(400).write_parquet(tmp_path / "t.parquet", row_group_size=64)
+    expected = learned(tmp_path / "t.parquet")
+    monkeypatch.setattr(files, "LARGE", 0)
+    monkeypatch.setattr(files, "_BATCH", 50)
+    monkeypatch.setattr(files.nw, "read_parquet", lambda *_, **__: pytest.fail("read whole"))
+    found = learned(tmp_path / "t.parquet")
+    assert_same_table(found, expected)
+    assert all(cells.indices.itemsize <= 2 for cells in found.source.columns)
+    filled = fill_missing(found, np.where(found.codes == MISSING, 0, found.codes))
+    assert filled["text"].tolist() == [cell or "x" for cell in mixed(400)["text"]]
+
+
+def test_a_csv_file_takes_a_byte_a_cell(written):
+    source = read_csv(written("a,b\n" + "x,1\ny,2\n" * 3 * LINES))
+    assert [cells.indices.dtype for cells in source.columns] == [np.int8, np.int8]

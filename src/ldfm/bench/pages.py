@@ -21,6 +21,8 @@ from ldfm.bench.tables import (
     read_records,
 )
 from ldfm.files import written_whole
+from ldfm.inference.clamping import EXTRA_OF
+from ldfm.inference.sampling import KERNEL_OF
 
 BEGIN, END = "<!-- rendered by `ldfm bench tables`: do not edit -->", "<!-- end of what is rendered -->"
 
@@ -84,13 +86,17 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
     """Give the tables of marginals and joints."""
     seconds = [f"{number:g}" for number in results[0]["settings"]["seconds"]]
     longest = seconds[-1]
-    header = ["network, weights", *(f"{kernel}" for kernel in KERNELS)]
+    header = [
+        "network, weights",
+        *(f"{kernel} = auto" if kernel == KERNEL_OF["auto"] else kernel for kernel in KERNELS),
+    ]
     body, speeds = [], []
     for result in results:
         name = f"{result['network']}, {result['weights']}"
-        found = [result["marginals"].get(kernel) for kernel in KERNELS]
-        body.append([name, *("" if f is None else " / ".join(f"{f[s]['error']:.4f}" for s in seconds) for f in found)])
-        speeds.append([name, *("" if f is None else _thousands(f[longest]["draws_a_second"]) for f in found)])
+        found = [result["marginals"][kernel] for kernel in KERNELS]
+        body.append([name, *(" / ".join(f"{f[s]['error']:.4f}" for s in seconds) for f in found)])
+        speeds.append([name, *(_thousands(f[longest]["draws_a_second"]) for f in found)])
+    named = [(extra, " = auto" if EXTRA_OF[extra] == EXTRA_OF["auto"] else "") for extra in EXTRAS]
     joints = [
         [f"{r['network']}, {r['weights']}{'' if r['reference'][0]['exact'] else '*'}"]
         + [_joint_shown(r["joints"][extra]) for extra in EXTRAS]
@@ -103,7 +109,7 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
         *("", *markdown(header, speeds), ""),
         "Joints by clamping, one round: mean error / root mean square error, nats / seconds a query (* the reference is a long",
         "run with an error of its own: compare only what differs by much):",
-        *("", *markdown(["network, weights", *(f"{extra} sweeps" for extra in EXTRAS)], joints), ""),
+        *("", *markdown(["network, weights", *(f"{extra} sweeps{own}" for extra, own in named)], joints), ""),
     ]
 
 

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
+TABLES = "CSV or Parquet file, a quoted glob of them ('part-*.csv'), or - for CSV from stdin"
 ModelFile = Annotated[Path, typer.Argument(help="Model file.")]
-TableFile = Annotated[
-    Path, typer.Argument(help="CSV or Parquet file with the model's columns; empty cells are unknown.")
-]
+TableFile = Annotated[Path, typer.Argument(help=f"{TABLES}, with the model's columns; empty cells are unknown.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if not given.")]

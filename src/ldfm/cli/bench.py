@@ -111,7 +111,7 @@ def samplers(
     networks: Annotated[str, typer.Option(help="Networks, comma-separated.")] = (
         "asia,sachs,child,alarm,win95pts,hailfinder"
     ),
-    seconds: Annotated[str, typer.Option(help="Seconds a query, comma-separated.")] = "0.1,1",
+    seconds: Annotated[str, typer.Option(help="Seconds a query, comma-separated.")] = "0.1,1,10",
     questions: Annotated[int, typer.Option(min=1, help="Queries a network.")] = 4,
     rows: Annotated[int, typer.Option(min=1, help="Training rows.")] = 2000,
     em_iterations: Annotated[int, typer.Option(min=1, help="Iterations of EM.")] = 40,

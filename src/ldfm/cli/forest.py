@@ -7,11 +7,12 @@ import numpy as np
 import typer
 
 from ldfm.cli.arguments import Jobs, Json, ModelFile, Quiet, Seed, TableFile
-from ldfm.cli.opening import check_file, open_model
+from ldfm.cli.opening import check_file, open_model, open_table
 from ldfm.cli.output import print_json, print_listing, shown, tell
 
 if TYPE_CHECKING:  # --help is instant without the compiler
     from ldfm import LDFM
+    from ldfm.tables import Source
     from ldfm.types import Floats
 
 _PICTURES = (".png", ".svg", ".pdf")
@@ -46,7 +47,8 @@ def forest(
         if output.suffix.lower() not in _PICTURES:
             raise ValueError(f"{output}: pictures are written to {', '.join(_PICTURES)} files")
     opened = open_model(model, seed, jobs, quiet)
-    rows = [_row_of(opened, table, place) for place in ((row,) if against is None else (row, against))]
+    source = open_table(table)
+    rows = [_row_of(opened, source, place) for place in ((row,) if against is None else (row, against))]
     least = threshold if threshold is not None else 0.05 if against is None else 0.1
     arcs = _arcs(list(rows[0].values), [one.marginals for one in rows], least)[:most]
     if output is not None:
@@ -72,12 +74,12 @@ class _Row(NamedTuple):
         return {name: [value] for name, value in self.values.items()}
 
 
-def _row_of(model: "LDFM", table: Path, row: int) -> _Row:
-    from ldfm.tables import encode, missing_cells, read_source
+def _row_of(model: "LDFM", table: "Source", row: int) -> _Row:
+    from ldfm.tables import encode, missing_cells
 
-    codes = encode(read_source(table), model.schema_).codes
+    codes = encode(table, model.schema_).codes
     if row >= len(codes):
-        raise ValueError(f"{table} has no row {row}: it has {len(codes)} rows, the first is row 0")
+        raise ValueError(f"the table has no row {row}: it has {len(codes)} rows, the first is row 0")
     columns = model.schema_.columns
     values = {
         column.name: None if missing else column.decode(codes[row, place : place + 1])[0]

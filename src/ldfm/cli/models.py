@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ldfm.cli.arguments import Jobs, Json, ModelFile, Quiet, Seed
-from ldfm.cli.opening import check_file, shows_progress
+from ldfm.cli.arguments import TABLES, Jobs, Json, ModelFile, Quiet, Seed
+from ldfm.cli.opening import check_file, open_table, shows_progress
 from ldfm.cli.options import parse_prior
 from ldfm.cli.output import print_json, shown, tell
 
@@ -15,7 +15,7 @@ app = typer.Typer()
 
 @app.command(epilog="Example: ldfm fit survey.csv -o survey.ldfm --checkpoint survey.part")
 def fit(
-    table: Annotated[Path, typer.Argument(help="CSV or Parquet file, one column a variable; empty cells are missing.")],
+    table: Annotated[Path, typer.Argument(help=f"{TABLES}: one column a variable; empty cells are missing.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     objective: Annotated[
         str, typer.Option(help="likelihood (normalised, better, slower) or generation (EM, as in the paper).")
@@ -55,7 +55,7 @@ def fit(
         random_state=seed,
         n_jobs=jobs,
         verbose=shows_progress(quiet),
-    ).fit(table)
+    ).fit(open_table(table))
     model.save(output)
     if as_json:
         print_json({"model": str(output), "variables": model.n_features_in_, **model.history_.to_json()})

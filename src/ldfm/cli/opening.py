@@ -2,6 +2,8 @@
 
 import os
 import sys
+from glob import glob
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,8 +11,9 @@ from ldfm.files import check_target
 
 if TYPE_CHECKING:  # --help is instant without the compiler
     from ldfm import LDFM
+    from ldfm.tables import Source
 
-STDOUT = Path("-")
+STDIN = STDOUT = Path("-")
 
 
 def shows_progress(quiet: bool) -> int:
@@ -29,14 +32,26 @@ def open_model(path: Path, seed: int, jobs: int | None, quiet: bool) -> "LDFM":
     return model
 
 
+def open_table(path: Path) -> "Source":
+    """Read a table: a file, all files of a glob, or CSV from stdin."""
+    from ldfm.tables import read_source
+    from ldfm.tables.files import read_csv_text
+
+    if path != STDIN:
+        return read_source(path)
+    return read_csv_text(TextIOWrapper(sys.stdin.buffer, encoding="utf-8-sig", newline=""), "stdin")
+
+
 def check_file(output: Path, inputs: dict[str, Path | None]) -> Path:
     """Give the file to write; inputs, by what they are called, are never replaced."""
     if output == STDOUT:
         raise ValueError("this is written to a file, not to stdout; give a name other than -")
     target = check_target(output)
     for what, path in inputs.items():
-        if path is not None and target == Path(os.path.realpath(path)):
-            raise ValueError(f"{output} would replace the {what} {path}")
+        names = [] if path is None else [str(path), *glob(str(path), recursive=True)]  # noqa: PTH207 (absolute too)
+        for read in names:
+            if target == Path(os.path.realpath(read)):
+                raise ValueError(f"{output} would replace the {what} {read}")
     return output
 
 

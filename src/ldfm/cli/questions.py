@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from ldfm.cli.arguments import Evidence, Jobs, Json, ModelFile, Quiet, Seed, TableOutput
-from ldfm.cli.opening import check_output, open_model
+from ldfm.cli.arguments import TABLES, Evidence, Jobs, Json, ModelFile, Quiet, Seed, TableOutput
+from ldfm.cli.opening import check_output, open_model, open_table
 from ldfm.cli.options import parse_evidence, parse_query
 from ldfm.cli.output import print_json, print_listing, put_table, shown, tell
 
@@ -55,7 +55,7 @@ def query(
         ),
     ] = None,
     table: Annotated[
-        Path | None, typer.Option(help="Answer each row of this CSV or Parquet file: its empty cells are unknown.")
+        Path | None, typer.Option(help=f"Answer each row of this {TABLES}: its empty cells are unknown.")
     ] = None,
     output: TableOutput = None,
     method: Annotated[str, typer.Option(help="auto, exact, gibbs, tree or blocked.")] = "auto",
@@ -96,7 +96,7 @@ def query(
 
 def _ask(question: _Question, table: Path | None) -> "Marginals":
     row = {name: [question.given.get(name)] for name in question.model.schema_.names}
-    return question.model.marginals(row if table is None else table, question.method, question.budget)
+    return question.model.marginals(row if table is None else open_table(table), question.method, question.budget)
 
 
 def _posteriors(question: _Question, answer: "Marginals") -> list[dict[str, Any]]:

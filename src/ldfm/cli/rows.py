@@ -8,7 +8,7 @@ import numpy as np
 import typer
 
 from ldfm.cli.arguments import Evidence, Jobs, Json, ModelFile, Quiet, Seed, TableFile, TableOutput
-from ldfm.cli.opening import STDOUT, check_output, open_model
+from ldfm.cli.opening import STDOUT, check_output, open_model, open_table
 from ldfm.cli.options import parse_evidence
 from ldfm.cli.output import print_json, put_table, tell
 
@@ -33,13 +33,12 @@ def impute(
 ) -> None:
     """Fill the empty cells of a table."""
     from ldfm.cli.filling import as_in_file
-    from ldfm.tables import read_source
     from ldfm.tables.writing import is_csv
 
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
     opened = open_model(model, seed, jobs, quiet)
-    filled = opened.impute(table, how)
-    source = read_source(table)
+    source = open_table(table)
+    filled = opened.impute(source, how)
     cells = int(sum((column.indices < 0).sum() for column in source.columns))
     facts = {"rows": source.rows, "filled": cells}
     to_csv = is_csv(target) if target is not None else not as_json
@@ -64,7 +63,7 @@ def score(
     """Give the mean log probability of rows; empty cells are summed out."""
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
     opened = open_model(model, seed, jobs, quiet)
-    scores = opened.score_samples(table)
+    scores = opened.score_samples(open_table(table))
     if not len(scores):
         raise ValueError(f"{table}: the table has no rows to score")
     partition = opened.log_partition()

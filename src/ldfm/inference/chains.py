@@ -9,10 +9,13 @@ from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.forest_draws import NO_FOREST
 from ldfm.kernels.gibbs import gibbs_sweeps
 from ldfm.kernels.starts import grow_forest
-from ldfm.kernels.sweeps import Folded, blocked_sweeps, draw_forests_of, tree_sweeps
+from ldfm.kernels.sweeps import Folded, blocked_sweeps, draw_forests_of, sweep_rows, tree_sweeps
+from ldfm.parallel import blocks, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 
 Kernel = Literal["blocked", "tree", "gibbs"]
+LONG_CALL = 400  # sweeps of a chain that one call of a kernel may make: Ctrl-C waits for it to end
+SOME_CHAINS = 16  # that one call runs
 _GROWTHS = 20  # tries to grow a forest that fits the known cells
 
 
@@ -48,7 +51,10 @@ class Chains:
         """
         visits = np.zeros((len(self.codes), records, self.codes.shape[1], self.model.most))
         for chain in range(len(self.codes)):
-            self._sweep(kernel, chain, sweeps, visits[chain])
+            parts = np.split(visits[chain], records) if records and sweeps > LONG_CALL else [visits[chain]]
+            for part in parts:
+                stop_if_unwanted()
+                self._sweep(kernel, chain, sweeps // len(parts), part)
         self.sweeps += len(self.codes) * sweeps
         return visits * (records / sweeps)
 
@@ -92,6 +98,17 @@ class Starts:
         codes = self.draws[np.resize(generator.permutation(best), count)].astype(np.int64)
         codes[:, given] = known[given]
         return codes
+
+
+def move_on(
+    model: Folded, known: Codes, codes: Integers, parents: Integers, sweeps: int, generator: np.random.Generator
+) -> None:
+    """Run the blocked sampler on chains (chains, n) of one row, in place; some at a time, for Ctrl-C waits for them."""
+    work, clamped = make_workspace(len(known)), known.astype(np.int64)
+    for some in blocks(len(codes), SOME_CHAINS):
+        stop_if_unwanted()
+        rows = np.tile(clamped, (some.stop - some.start, 1))
+        sweep_rows(model, rows, codes[some], parents[some], sweeps, work, generator)
 
 
 def start_states(

@@ -11,11 +11,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ldfm.inference.budget import Budget, Meter
-from ldfm.inference.chains import Starts, start_states
+from ldfm.inference.chains import Starts, move_on, start_states
 from ldfm.inference.diagnostics import effective_draws, r_hat
 from ldfm.kernels.clamping import GIBBS, NO_EXTRA, TREE, clamp_in_turn
 from ldfm.kernels.elimination import make_workspace
-from ldfm.kernels.sweeps import Folded, sweep_rows
+from ldfm.kernels.sweeps import Folded
+from ldfm.parallel import stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 
 GROUPS = 8  # independent populations: what standard errors are computed from
@@ -158,12 +159,13 @@ def _first(
     """Give (count, FIRST, n): forests of draws of the model given what is known from the start, moved on by `fresh` sweeps."""
     known, n = question.known, len(question.known)
     codes, parents = start_states(question.model, known, count * FIRST, generator, row, starts)
-    sweep_rows(question.model, np.tile(known, (len(codes), 1)), codes, parents, fresh, make_workspace(n), generator)
+    move_on(question.model, known, codes, parents, fresh, generator)
     return parents.reshape(count, FIRST, n)
 
 
 def _run_group(question: _Question, first: Integers, generator: np.random.Generator) -> _Group:
     """Run one population: clamp the evidence, average marginals, clamp the query cells."""
+    stop_if_unwanted()
     model, extra, asked = question.model, question.extra, question.asked
     n = first.shape[1]
     known, work = question.known.copy(), make_workspace(n)

@@ -9,11 +9,11 @@ from ldfm.forests import log_sums, marginals_of_arcs
 from ldfm.inference import exact
 from ldfm.inference.answers import Method
 from ldfm.inference.budget import Budget
-from ldfm.inference.chains import Starts, start_states
+from ldfm.inference.chains import Starts, move_on, start_states
 from ldfm.inference.queries import find_queries
 from ldfm.kernels.climbing import climb
 from ldfm.kernels.elimination import make_workspace
-from ldfm.kernels.sweeps import Folded, sweep_rows
+from ldfm.kernels.sweeps import Folded
 from ldfm.parallel import map_in_order
 from ldfm.tables import MISSING, MergedRows, merge_rows
 from ldfm.types import Codes, Floats, Integers
@@ -60,8 +60,7 @@ def draw_states(
 ) -> Integers:
     """Give (count, n): draws of all cells given the known ones, from chains of their own."""
     codes, parents = start_states(model, known, count, generator, row, starts)
-    clamped = np.repeat(known.astype(np.int64)[None, :], count, axis=0)
-    sweep_rows(model, clamped, codes, parents, WARM_UP, make_workspace(len(known)), generator)
+    move_on(model, known, codes, parents, WARM_UP, generator)
     return codes
 
 

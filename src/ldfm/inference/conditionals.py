@@ -3,15 +3,14 @@
 import numpy as np
 from scipy.special import logsumexp
 
-from ldfm.forests import log_sums
-from ldfm.types import Codes, Floats
-from ldfm.weights import ArcWeights
+from ldfm.forests import Weights, log_sums
+from ldfm.types import Floats, Rows
 
 
-def log_conditionals(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> list[Floats]:
+def log_conditionals(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> list[Floats]:
     """Give for each variable (rows, values): log p(value | the other cells of the complete row); needs no partition.
 
-    NaN where no value is possible. O(S n^3 / 3) a row, S values in all.
+    NaN where no value is possible; a continuous variable has 0 alone. O(S n^3 / 3) a row, S values in all.
     """
     rows = len(codes)
     found = []

@@ -1,7 +1,6 @@
 """What all peers share: tables in, codes out, hyper-parameters chosen on rows held out."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,6 +12,7 @@ from ldfm.inference.answers import Diagnostics, QueryResult
 from ldfm.tables import (
     MISSING,
     Columns,
+    Kinds,
     MergedRows,
     Schema,
     Table,
@@ -68,6 +68,12 @@ class Peer(BaseEstimator, ABC):  # type: ignore[misc]
     schema_: Schema
     n_features_in_: int
 
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that columns may hold categories and text."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
     def query_log_likelihood(self, X: Any, query: Columns, evidence: Columns) -> QueryResult:
         """Give the log-likelihood of query cells given evidence cells of the same rows.
 
@@ -108,7 +114,7 @@ class LearningPeer(Peer):
     validation_fraction
         Share of the rows held out to choose hyper-parameters by, where `fit` is given no validation rows.
     kinds
-        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``.
+        Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``; "discrete": that of all.
     n_jobs
         Threads; None: all cores. Results do not depend on it.
     random_state
@@ -116,7 +122,7 @@ class LearningPeer(Peer):
     """
 
     validation_fraction: float
-    kinds: Mapping[str, str] | None
+    kinds: Kinds
     n_jobs: int | None
     random_state: RandomState
 
@@ -165,7 +171,7 @@ class LearningPeer(Peer):
             return TrainingRows(whole, merge_rows(held_out.codes), whole, cardinalities)
         held = max(1, round(len(codes) * self.validation_fraction))
         if held >= len(codes):
-            raise ValueError(f"{len(codes)} rows are too few to hold some out; give validation rows")
+            raise ValueError(f"too few rows to hold some out (n_samples={len(codes)}); give validation rows")
         order = np.random.default_rng(self._seed()).permutation(len(codes))
         rest, train = order[:held], order[held:]
         return TrainingRows(

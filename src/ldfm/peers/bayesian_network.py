@@ -1,7 +1,6 @@
 """Bayesian network with a learned structure; answers by junction tree, or by Gibbs sampling for comparison."""
 
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -14,7 +13,7 @@ from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, exact_resul
 from ldfm.peers.junction_tree import import_pyagrum
 from ldfm.peers.kernels.clamping import Effort
 from ldfm.peers.kernels.conditionals import NetworkTables
-from ldfm.tables import MergedRows, Schema
+from ldfm.tables import Kinds, MergedRows, Schema
 from ldfm.types import Booleans, Floats, Integers
 
 CRITERIA = ("BIC", "AIC", "K2", "BDeu", "BDeu10")
@@ -71,7 +70,7 @@ class BayesianNetwork(DensityPeer, LearningPeer):
         first_sweeps: int = 20,
         sweeps: int = 4,
         validation_fraction: float = 0.2,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

@@ -1,6 +1,5 @@
 """Dependency network: a probability tree for each variable given all others (Heckerman et al., 2000); answers by ordered Gibbs."""
 
-from collections.abc import Mapping
 from math import log
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from ldfm.peers import gibbs
 from ldfm.peers.base import LearningPeer, TrainingRows
 from ldfm.peers.kernels.clamping import Effort
 from ldfm.peers.kernels.conditionals import ProbabilityTrees, log_conditionals
-from ldfm.tables import MergedRows, TableError, merge_rows
+from ldfm.tables import Kinds, MergedRows, TableError, merge_rows
 from ldfm.types import Booleans, Codes, Floats, Integers
 
 LEAF_COSTS = (1.0, 2.0, 4.0, 8.0, 16.0)
@@ -66,7 +65,7 @@ class DependencyNetwork(LearningPeer):
         first_sweeps: int = 20,
         sweeps: int = 4,
         validation_fraction: float = 0.2,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

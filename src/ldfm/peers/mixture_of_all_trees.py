@@ -10,7 +10,7 @@ Complete rows are exact and normalised. Hidden cells are summed out by enumerati
 drawn, given which everything is a message on a tree, and answers carry standard errors.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, count_state
 from ldfm.peers.chow_liu import mutual_information, one_hot, pair_counts, smoothed, uniform_pairs
 from ldfm.peers.kernels.all_trees import AllTrees, add_edge_marginals, answer_row, fill_edge_matrices
 from ldfm.peers.kernels.clamping import Effort
-from ldfm.tables import MISSING, MergedRows
+from ldfm.tables import MISSING, Kinds, MergedRows
 from ldfm.types import Booleans, Codes, Floats, Integers
 
 STRENGTHS = (0.3, 1.0, 3.0, 10.0)
@@ -83,7 +83,7 @@ class MixtureOfAllTrees(DensityPeer, LearningPeer):
         first_sweeps: int = 10,
         sweeps: int = 2,
         validation_fraction: float = 0.2,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

@@ -1,6 +1,5 @@
 """Mixture of Chow-Liu trees, learned by EM (Meila and Jordan, 2000); answers are exact."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from ldfm.inference.answers import QueryResult
 from ldfm.peers import circuit
 from ldfm.peers.base import DensityPeer, LearningPeer, TrainingRows, mean_log
 from ldfm.peers.chow_liu import Tree, TreeLearner, log_probabilities
-from ldfm.tables import MergedRows
+from ldfm.tables import Kinds, MergedRows
 from ldfm.types import Booleans, Codes, Floats, Integers
 
 COMPONENTS = (1, 2, 3, 5, 8, 12, 18, 27, 40)
@@ -74,7 +73,7 @@ class MixtureOfTrees(DensityPeer, LearningPeer):
         strength: float | None = None,
         max_iter: int = 60,
         validation_fraction: float = 0.2,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

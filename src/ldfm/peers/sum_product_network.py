@@ -1,6 +1,6 @@
 """Sum-product network learned from rows and columns (LearnSPN) with trees as leaves (the idea of ID-SPN); answers are exact."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from ldfm.peers.chow_liu import Tree, TreeLearner, log_probabilities, mutual_inf
 from ldfm.peers.circuit import Node, Product, Sum
 from ldfm.peers.kernels.circuits import node_shares
 from ldfm.peers.mixture_of_trees import MixtureEM
-from ldfm.tables import MergedRows
+from ldfm.tables import Kinds, MergedRows
 from ldfm.types import Booleans, Floats, Integers
 
 P_VALUES = (1e-2, 1e-4)
@@ -67,7 +67,7 @@ class SumProductNetwork(DensityPeer, LearningPeer):
         min_rows: float = 40.0,
         max_iter: int = 30,
         validation_fraction: float = 0.2,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Kinds = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:

@@ -51,7 +51,7 @@ def draw_arcs(ax: "Axes", places: Floats, strengths: Floats, threshold: float, c
     """Draw arcs parent -> child with `strengths` (n, n) from the threshold on, the strongest on top."""
     from matplotlib.patches import FancyArrowPatch
 
-    arcs = np.argwhere(strengths >= threshold)
+    arcs = np.argwhere((strengths >= threshold) & (strengths > 0))
     for parent, child in arcs[np.argsort(strengths[tuple(arcs.T)], kind="stable")].tolist():
         strength = float(strengths[parent, child])
         ax.add_patch(

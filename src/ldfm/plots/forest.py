@@ -99,10 +99,10 @@ def plot_contrast(
     places = places_on_circle(order_by_strength(np.maximum(first, second)))
     change = second - first
     same = np.where(np.abs(change) < threshold, np.minimum(first, second), 0.0)
-    draw_arcs(ax, places, same[1:], max(threshold, 1e-9), _SAME)
+    draw_arcs(ax, places, same[1:], threshold, _SAME)
     most = max(float(np.abs(change[1:]).max()), 1e-9)  # drawn in full
     for sign, colour in ((-1.0, ARC), (1.0, OTHER)):
-        draw_arcs(ax, places, sign * change[1:] / most, max(threshold, 1e-9) / most, colour)
+        draw_arcs(ax, places, sign * change[1:] / most, threshold / most, colour)
     colours = [blend(PLAIN, OTHER if gain > 0 else ARC, min(1.0, abs(gain))) for gain in change[0]]
     differ = {place for place, pair in enumerate(zip(*values, strict=True)) if pair[0] != pair[1]}
     draw_variables(ax, places, colours, labels, differ)

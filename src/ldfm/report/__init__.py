@@ -36,8 +36,6 @@ def write_report(model: LDFM, X: Any, path: str | Path, *, rows: int = ROWS, tit
     target = check_target(Path(path))
     if rows < 1:
         raise ValueError(f"rows must be 1 or more, not {rows}")
-    if model.schema_.is_mixed:
-        raise ValueError("reports are written for tables of discrete columns, and this model has continuous ones")
     table = encode(read_source(X), model.schema_)
     if not len(table.codes):
         raise TableError("the table has no rows to report on")

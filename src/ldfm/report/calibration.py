@@ -7,8 +7,8 @@ import numpy as np
 from ldfm.estimator import LDFM
 from ldfm.inference import Budget, log_conditionals
 from ldfm.report.rows import table_of
-from ldfm.tables import MISSING
-from ldfm.types import Codes, Floats, Integers
+from ldfm.tables import missing_cells, only_cells
+from ldfm.types import Floats, Integers, Rows
 
 BINS = 10
 _HIDDEN_ROWS = 60  # incomplete rows of which a cell is hidden
@@ -68,35 +68,41 @@ class Bins(NamedTuple):
         return float(np.abs(self.predicted - self.observed) @ self.counts / self.counts.sum())
 
 
-def predict_cells(model: LDFM, codes: Codes, seed: int) -> list[Predictions]:
-    """Predict cells from the rest of their rows, a variable an entry.
+def predict_cells(model: LDFM, codes: Rows, seed: int) -> dict[int, Predictions]:
+    """Predict discrete cells from the rest of their rows; give the variables of which some were.
 
     Of complete rows every cell, exactly. Where fewer than a tenth are complete: of some rows one known cell each.
     """
-    complete = np.flatnonzero((codes != MISSING).all(axis=1))
+    discrete = np.flatnonzero(~np.array(model.schema_.continuous))
+    complete = np.flatnonzero(~missing_cells(codes).any(axis=1))
     if 10 * len(complete) < len(codes):
-        return _predict_hidden(model, codes, np.random.default_rng(seed))
-    found = []
-    for place, logs in enumerate(log_conditionals(model.weights_, codes[complete], model.n_jobs)):
-        possible = np.isfinite(logs).any(axis=1)
-        rows = complete[possible]
-        found.append(Predictions(rows, codes[rows, place].astype(np.int64), np.exp(logs[possible])))
-    return found
+        found = _predict_hidden(model, codes, discrete, np.random.default_rng(seed))
+    else:
+        logs = log_conditionals(model.weights_, codes[complete], model.n_jobs)
+        possible = {place: np.isfinite(logs[place]).any(axis=1) for place in discrete.tolist()}
+        found = {
+            place: Predictions(complete[kept], codes[complete[kept], place].astype(np.int64), np.exp(logs[place][kept]))
+            for place, kept in possible.items()
+        }
+    return {place: part for place, part in found.items() if len(part.codes)}
 
 
-def _predict_hidden(model: LDFM, codes: Codes, generator: np.random.Generator) -> list[Predictions]:
-    rows = np.flatnonzero((codes != MISSING).any(axis=1))
+def _predict_hidden(
+    model: LDFM, codes: Rows, discrete: Integers, generator: np.random.Generator
+) -> dict[int, Predictions]:
+    known = ~missing_cells(codes)
+    rows = np.flatnonzero(known[:, discrete].any(axis=1))
     rows = np.sort(generator.permutation(rows)[:_HIDDEN_ROWS])
-    cells = np.array([generator.choice(np.flatnonzero(codes[row] != MISSING)) for row in rows], dtype=np.int64)
-    asked = codes[rows].copy()
-    asked[np.arange(len(rows)), cells] = MISSING
-    answer = model.marginals(table_of(model.schema_, asked), budget=Budget(seconds=_SECONDS_A_ROW))
-    found = []
-    for place, name in enumerate(model.schema_.names):
+    cells = np.array([generator.choice(discrete[known[row, discrete]]) for row in rows], dtype=np.int64)
+    kept = np.ones((len(rows), codes.shape[1]), dtype=np.bool_)
+    kept[np.arange(len(rows)), cells] = False
+    asked = table_of(model.schema_, only_cells(codes[rows], kept))
+    answer = model.marginals(asked, budget=Budget(seconds=_SECONDS_A_ROW))
+    found = {}
+    for place in discrete.tolist():
         here = np.flatnonzero(cells == place)
-        found.append(
-            Predictions(rows[here], codes[rows[here], place].astype(np.int64), answer.probabilities[name][here])
-        )
+        shares = answer.probabilities[model.schema_.names[place]][here]
+        found[place] = Predictions(rows[here], codes[rows[here], place].astype(np.int64), shares)
     return found
 
 

@@ -1,10 +1,11 @@
 """How the dependencies of rows change with their values."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ldfm.types import Codes, Floats
+from ldfm.types import Floats, Integers
 
 _SURE = 4.0  # standard errors that a change must have
 _FEWEST = 8  # rows with a value
@@ -20,7 +21,7 @@ class Change(NamedTuple):
     context
         The variable whose values decide.
     low, high
-        Codes of the values with which the arc is least and most probable.
+        Codes of the values, or groups of values, with which the arc is least and most probable.
     low_share, high_share
         Its mean probability there.
     """
@@ -39,30 +40,32 @@ class Change(NamedTuple):
         return self.high_share - self.low_share
 
 
-def find_changes(codes: Codes, marginals: Floats, cardinalities: tuple[int, ...]) -> list[Change]:
+def find_changes(groups: Sequence[Integers], marginals: Floats, *, outside: bool = False) -> list[Change]:
     """Give for each arc the variable whose values change it most, if one surely does; greatest changes first.
 
     Parameters
     ----------
-    codes
-        (rows, n): complete rows.
+    groups
+        For each variable (rows,): the code of its value, or of a group of its values.
     marginals
-        (rows, n + 1, n): their arc marginals.
-    cardinalities
-        Number of values of each variable.
+        (rows, n + 1, n): the arc marginals of the rows.
+    outside
+        Only variables that are neither parent nor child of the arc.
     """
     best: dict[tuple[int, int], Change] = {}
-    for context, count in enumerate(cardinalities):
-        values = [v for v in range(count) if (codes[:, context] == v).sum() >= _FEWEST]
+    for context, codes in enumerate(groups):
+        values = [v for v, count in enumerate(np.bincount(codes)) if count >= _FEWEST]
         if len(values) < 2:
             continue
-        groups = [marginals[codes[:, context] == v] for v in values]
-        means = np.stack([group.mean(axis=0) for group in groups])
-        variances = np.stack([group.var(axis=0) / len(group) for group in groups])
+        parts = [marginals[codes == v] for v in values]
+        means = np.stack([part.mean(axis=0) for part in parts])
+        variances = np.stack([part.var(axis=0) / len(part) for part in parts])
         low, high = means.argmin(axis=0), means.argmax(axis=0)
         size = means.max(axis=0) - means.min(axis=0)
         noise = np.sqrt(_pick(variances, low) + _pick(variances, high))
         for parent, child in np.argwhere((size > _SURE * noise) & (size > 0.01)).tolist():
+            if outside and context in (parent - 1, child):
+                continue
             found = Change(
                 parent - 1,
                 child,
@@ -77,7 +80,7 @@ def find_changes(codes: Codes, marginals: Floats, cardinalities: tuple[int, ...]
     return sorted(best.values(), key=lambda change: -change.size)
 
 
-def _pick(numbers: Floats, places: Floats) -> Floats:
+def _pick(numbers: Floats, places: Integers) -> Floats:
     """Give from (values, n + 1, n) the entry at `places` (n + 1, n) of each arc."""
-    picked: Floats = np.take_along_axis(numbers, places[None].astype(np.int64), axis=0)[0]
+    picked: Floats = np.take_along_axis(numbers, places[None], axis=0)[0]
     return picked

@@ -1,8 +1,8 @@
 """A user's table -> schema and integer codes."""
 
 from ldfm.tables.cells import Source, TableError
-from ldfm.tables.encoding import Table, encode, learn_table, refuse_missing
-from ldfm.tables.filling import fill_missing, new_frame
+from ldfm.tables.encoding import Kinds, Table, encode, learn_table, refuse_missing
+from ldfm.tables.filling import fill_missing, in_order, new_frame
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_rows
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
@@ -12,6 +12,7 @@ __all__ = [
     "MISSING",
     "Column",
     "Columns",
+    "Kinds",
     "MergedRows",
     "Schema",
     "Source",
@@ -19,6 +20,7 @@ __all__ = [
     "TableError",
     "encode",
     "fill_missing",
+    "in_order",
     "learn_table",
     "merge_questions",
     "merge_rows",

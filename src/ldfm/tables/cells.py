@@ -93,8 +93,14 @@ class Numbering(dict[Any, int]):
         return number
 
     def number(self, keys: Sequence[Any]) -> Codes:
-        """Give the numbers of keys; only new keys are seen by Python code."""
-        return np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=len(keys))
+        """Give the numbers of keys, in the smallest type that fits; only new keys are seen by Python code."""
+        numbers = np.fromiter(map(self.__getitem__, keys), dtype=np.int32, count=len(keys))
+        return numbers.astype(smallest_type(len(self)))
+
+
+def smallest_type(count: int) -> type[np.signedinteger[Any]]:
+    """Give the smallest type that holds so many codes and -1 for missing."""
+    return next(kind for kind in (np.int8, np.int16, np.int32) if count <= np.iinfo(kind).max)
 
 
 def check_names(names: Sequence[str]) -> None:
@@ -122,7 +128,7 @@ def cells_of_numbers(name: str, numbers: np.ndarray[Any, Any], missing: Booleans
         if bad.size:
             raise TableError(f"column {name!r} row {bad[0]}: value {float(numbers[bad[0]])} is not finite")
     distinct, inverse = np.unique(numbers[~missing], return_inverse=True)
-    indices = np.full(len(numbers), MISSING, dtype=np.int32)
+    indices = np.full(len(numbers), MISSING, dtype=smallest_type(len(distinct)))
     indices[~missing] = inverse
     return Cells(name, indices, distinct.tolist(), dtype)
 
@@ -131,7 +137,7 @@ def cells_of_objects(name: str, chunks: Callable[[], Iterable[Sequence[Any]]], d
     """Make cells of Python objects that come in chunks; None, NaN and the like count as missing."""
     numbering = Numbering()
     types: set[type] = set()
-    parts: list[Codes] = [np.empty(0, dtype=np.int32)]
+    parts: list[Codes] = [np.empty(0, dtype=np.int8)]
     try:
         for chunk in chunks():
             parts.append(numbering.number(chunk))
@@ -142,7 +148,7 @@ def cells_of_objects(name: str, chunks: Callable[[], Iterable[Sequence[Any]]], d
         _refuse_bools_among_others(name, chain.from_iterable(chunks()))
     numbered = np.concatenate(parts)
     places: dict[Any, int] = {}  # values that differ as objects may be the same once plain
-    recode = np.empty(len(numbering), dtype=np.int32)
+    recode = np.empty(len(numbering), dtype=smallest_type(len(numbering)))
     for number, value in enumerate(numbering):
         if is_missing(value):
             recode[number] = MISSING

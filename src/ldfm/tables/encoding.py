@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ldfm.tables.cells import Cells, Source, TableError
+from ldfm.tables.cells import Cells, Source, TableError, smallest_type
 from ldfm.tables.numbers import encode_numbers, learn_numbers
 from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, type_name
 from ldfm.tables.texts import text_as, typed_texts
 from ldfm.types import Codes, Floats, Rows
 
+Kinds = Mapping[str, str] | str | None
 MANY_VALUES, ROWS_A_VALUE = 20, 20  # whole numbers are continuous if there are more, and fewer rows to a value
 MAX_VALUES = 4096  # all values of all columns together: weights are quadratic in them, 128 MB at this size
 
@@ -42,8 +43,10 @@ class Table:
     source: Source
 
 
-def learn_table(source: Source, kinds: Mapping[str, str] | None = None) -> Table:
-    """Find out the schema of a table to learn from, and encode it."""
+def learn_table(source: Source, kinds: Kinds = None) -> Table:
+    """Find out the schema of a table to learn from, and encode it; one kind for all columns, or those of some."""
+    if isinstance(kinds, str):
+        kinds = dict.fromkeys(source.names, kinds)
     kinds = {str(name): kind for name, kind in (kinds or {}).items()}
     for name, kind in kinds.items():
         if name not in source.names:
@@ -70,7 +73,9 @@ def refuse_missing(table: Table, what: str) -> None:
     places = np.argwhere(missing_cells(table.codes))
     if places.size:
         row, column = places[0]
-        raise TableError(f"column {table.schema.names[column]!r} row {row} is missing; {what} needs complete rows")
+        raise TableError(
+            f"column {table.schema.names[column]!r} row {row} is missing (None, NaN or null); {what} needs complete rows"
+        )
 
 
 def encode(source: Source, schema: Schema) -> Table:
@@ -82,7 +87,7 @@ def encode(source: Source, schema: Schema) -> Table:
     else:
         if len(source.columns) != len(schema.columns):
             raise TableError(
-                f"the array has {len(source.columns)} columns, the model has {len(schema.columns)} variables"
+                f"X has {len(source.columns)} features, but model is expecting {len(schema.columns)} features as input"
             )
         ordered = source.columns
     if schema.is_mixed:
@@ -91,8 +96,7 @@ def encode(source: Source, schema: Schema) -> Table:
         mixed = np.stack(cells_of, axis=1).astype(np.float64)
         mixed[:, ~np.array(schema.continuous)] = _with_nan(mixed[:, ~np.array(schema.continuous)])
         return Table(schema, mixed, source)
-    largest = max(schema.cardinalities)
-    dtype = next(t for t in (np.int8, np.int16, np.int32) if largest <= np.iinfo(t).max)
+    dtype = smallest_type(max(schema.cardinalities))
     codes = np.empty((source.rows, len(schema.columns)), dtype=dtype, order="C")
     for place, (cells, column) in enumerate(zip(ordered, schema.columns, strict=True)):
         codes[:, place] = _encode_column(cells, column)
@@ -197,7 +201,9 @@ def _encode_column(cells: Cells, column: Column) -> Codes:
     lookup = {(isinstance(value, bool), value): code for code, value in enumerate(column.values)}
     values = [text_as(text, column.type_name) for text in cells.distinct] if cells.text else cells.distinct
     found = [lookup.get((isinstance(value, bool), value), MISSING) for value in values]
-    recode = np.array([*found, MISSING], dtype=np.int32)  # index -1 is the last entry: missing stays missing
+    recode = np.array(
+        [*found, MISSING], dtype=smallest_type(len(column.values))
+    )  # index -1 is the last: missing stays missing
     codes: Codes = recode[cells.indices]
     unseen = np.flatnonzero((codes == MISSING) & (cells.indices != MISSING))
     if unseen.size:

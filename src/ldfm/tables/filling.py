@@ -32,6 +32,19 @@ def fill_missing(table: Table, codes: Rows) -> Any:
     return {gap.column.name: gap.all_values() for gap in gaps}
 
 
+def in_order(table: Any, names: Sequence[str]) -> Any:
+    """Give a table of named columns with its columns in this order; other tables as they are."""
+    if isinstance(table, Mapping):
+        named = {str(name): (name, values) for name, values in table.items()}
+        return dict(named[name] for name in names)
+    if nw.dependencies.is_pandas_like_dataframe(table):  # whose columns may have names other than text
+        places = [str(name) for name in table.columns]
+        return table.iloc[:, [places.index(name) for name in names]]
+    if nw.dependencies.is_into_dataframe(table):
+        return nw.from_native(table).select(*names).to_native()
+    return table
+
+
 def new_frame(schema: Schema, codes: Rows, backend: Any = None) -> Any:
     """Give rows as a new frame of a library, or as a mapping of column names to arrays."""
     columns = {

@@ -80,7 +80,7 @@ def weights_of_rows(sample_weight: Any, rows: int) -> Floats:
     with np.errstate(over="ignore"):
         total = weights.sum()
     if total <= 0:
-        raise ValueError("sample_weight is 0 for every row")
+        raise ValueError("sample_weight is zero for every row")
     if not 1e-290 < total < 1e290:
         raise ValueError(f"sample_weight adds up to {total}, which is beyond what can be computed with; scale it")
     return weights

@@ -21,9 +21,13 @@ def read_source(table: Any) -> Source:
     Parameters
     ----------
     table
-        pandas, polars or pyarrow frame, 2-D NumPy array, list of rows, mapping of column names to values, or path to a CSV or
-        Parquet file.
+        pandas, polars or pyarrow frame, 2-D array, list of rows, mapping of column names to values, or path to a CSV or
+        Parquet file, or a glob of them. What was read already is given back.
     """
+    if isinstance(table, Source):
+        return table
+    if issparse(table):  # some sparse matrices are mappings too
+        raise TypeError("a sparse matrix cannot be a table of values; give its toarray()")
     if isinstance(table, (str, os.PathLike)):
         source = source_of_path(Path(table))
     elif isinstance(table, np.ndarray):
@@ -32,8 +36,8 @@ def read_source(table: Any) -> Source:
         source = _source_of_mapping(table)
     elif isinstance(table, (list, tuple)):
         source = _source_of_rows(table)
-    elif issparse(table):
-        raise TypeError("a sparse matrix cannot be a table of values; give its toarray()")
+    elif _is_array_like(table):
+        source = _source_of_array(np.asarray(table))
     else:
         source = source_of_frame(frame_of(table))
         source.given = table
@@ -43,9 +47,20 @@ def read_source(table: Any) -> Source:
     return source
 
 
+def _is_array_like(table: Any) -> bool:
+    known = nw.dependencies.is_into_dataframe(table) or nw.dependencies.is_into_series(table)
+    return hasattr(table, "__array__") and not known
+
+
 def _source_of_array(array: np.ndarray[Any, Any]) -> Source:
     if array.ndim != 2:
-        raise TableError(f"expected a table with 2 dimensions, rows and columns, not an array of shape {array.shape}")
+        raise TableError(
+            f"Reshape your data: expected a table with 2 dimensions, rows and columns, not an array of shape {array.shape}"
+        )
+    if not array.shape[1]:
+        raise TableError(
+            f"the table has no columns: 0 feature(s) (shape={array.shape}) while a minimum of 1 is required."
+        )
     plain = array if isinstance(array, np.ma.MaskedArray) else np.asarray(array)  # a row of np.matrix has 2 dimensions
     columns = [_cells_of_array(f"x{place}", column) for place, column in enumerate(plain.T)]
     return Source(columns, len(array), given=array, named=False)
@@ -99,6 +114,8 @@ def _cells_of_array(name: str, array: np.ndarray[Any, Any]) -> Cells:
             raise TableError(
                 f"column {name!r} row {rows[0]}: times are read to the microsecond, not as {times[rows[0]]}"
             )
+    elif array.dtype.kind == "c":
+        raise TableError(f"column {name!r}: Complex data not supported (dtype {dtype})")
     elif array.dtype.kind not in "OUST":
         raise TableError(f"column {name!r}: arrays of dtype {dtype} are not supported")
     return _cells_of_sequence(name, array.tolist(), dtype)
