@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from ldfm.estimator import LDFM, load
     from ldfm.inference import Budget, Estimate
     from ldfm.learning import Dirichlet, ModifiedDirichlet
+    from ldfm.mixed_weights import MixedWeights
     from ldfm.model_file import ModelFileError
     from ldfm.tables import TableError
     from ldfm.weights import ArcWeights
@@ -21,6 +22,7 @@ _HOMES = {
     "Estimate": "ldfm.inference",
     "Dirichlet": "ldfm.learning",
     "ModifiedDirichlet": "ldfm.learning",
+    "MixedWeights": "ldfm.mixed_weights",
     "ModelFileError": "ldfm.model_file",
     "TableError": "ldfm.tables",
     "ArcWeights": "ldfm.weights",
@@ -32,6 +34,7 @@ __all__ = [
     "Budget",
     "Dirichlet",
     "Estimate",
+    "MixedWeights",
     "ModelFileError",
     "ModifiedDirichlet",
     "TableError",
