@@ -32,11 +32,10 @@ ESTIMATORS = [
 
 
 # checks that an LDFM does not pass, and why
+NOT_AN_ARRAY, EQUIVALENCE = "check_transformer_data_not_an_array", "check_sample_weight_equivalence_on_dense_data"
 EXPECTED_FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": (
-        "its numbers are all different, and a value that only removed rows have was not seen in training: an error, no guess"
-    ),
-    "check_transformer_data_not_an_array": "a list of rows comes back as a list of rows, which has no shape",
+    NOT_AN_ARRAY: "a list of rows comes back as a list of rows, which has no shape",
+    EQUIVALENCE: "its numbers are all different, and a value that only removed rows have was not seen in training: an error",
 }
 
 
@@ -46,6 +45,8 @@ def expected_failures(estimator: BaseEstimator) -> dict[str, str]:
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures, xfail_strict=True)
 def test_scikit_learns_own_checks(estimator, check):
+    if isinstance(estimator, LDFM) and check.func.__name__ == EQUIVALENCE:
+        pytest.xfail(EXPECTED_FAILURES[EQUIVALENCE])  # before it learns from 30 columns of 15 categories for a minute
     check(estimator)
 
 

@@ -68,7 +68,7 @@ def prolong(weights: ArcWeights, draws: Codes, count: int, key: Sequence[int], n
     while sum(map(len, found)) < count:
         states = found[-1].copy()
         free = np.full(states.shape, -1, dtype=np.int64)
-        move(model, free, states, free.copy(), _SWEEPS_A_DRAW, (*key, len(found)), n_jobs, 1)
+        move(model, free, states, free.copy(), _SWEEPS_A_DRAW, (*key, len(found)), n_jobs)
         found.append(states)
     return np.concatenate(found)[:count]
 
