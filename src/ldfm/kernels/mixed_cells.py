@@ -295,8 +295,8 @@ def _draw_value_with_parent(model, cells, parents, i, below_i, scratch, generato
             below += log_arc(model, cells, i, c)
         here = logs[v * (n + 1) : (v + 1) * (n + 1)]
         fill_parents(model, cells, i, below_i, here)
-        for k in range(n + 1):
-            here[k] += below
+        for place in range(n + 1):
+            here[place] += below
     cells[i] = now
     if shares_of_logs(logs[: k * (n + 1)], shares) > -inf:
         chosen = choose(shares[: k * (n + 1)], generator.random())
