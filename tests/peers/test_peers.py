@@ -177,7 +177,7 @@ def test_bad_input_is_named():
         peer.fit(rows, sample_weight=np.zeros(50))
     with pytest.raises(ValueError, match="sample_weight adds up to inf, which is beyond what can be computed with"):
         peer.fit(rows, sample_weight=np.full(50, 1e308))
-    with pytest.raises(ValueError, match="1 rows are too few"):
+    with pytest.raises(ValueError, match="too few rows to hold some out \\(n_samples=1\\)"):
         peer.fit(rows.iloc[:1])
     with pytest.raises(TableError, match="the validation table has no rows"):
         peer.fit(rows, validation=rows.iloc[:0])

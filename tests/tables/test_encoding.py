@@ -214,5 +214,5 @@ def test_one_kind_for_all_columns():
     table = {"a": [0.5, 1.5], "b": ["x", "y"], "c": [1.0, 2.0]}
     schema = learn_table(read_source(table), "discrete").schema
     assert [column.values for column in schema.columns] == [(0.5, 1.5), ("x", "y"), (1.0, 2.0)]
-    with pytest.raises(TableError, match="column 'a': kind must be 'discrete', not 'ordinal'"):
+    with pytest.raises(TableError, match="column 'a': kind must be 'discrete' or 'continuous', not 'ordinal'"):
         learn_table(read_source(table), "ordinal")
