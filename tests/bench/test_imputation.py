@@ -70,22 +70,6 @@ def test_densities_of_classes_are_proper():
     assert found == pytest.approx(np.log(shares)[table.classes[test].astype(int)].mean())
 
 
-def test_components_of_a_mixture_have_shares_of_classes():
-    table = imputation.load_table("iris")
-    test = imputation.folds_of("iris", 150)[0]
-
-    class Even:
-        def score_samples(self, rows):
-            return np.full(len(rows), -2.0)
-
-        def predict_proba(self, rows):
-            return np.ones((len(rows), 1))
-
-    shares = np.array([((table.classes == code) & ~test).sum() + 1 / 3 for code in range(3)]) / 121
-    expected = -2.0 + np.log(shares)[table.classes[test].astype(int)].mean()
-    assert imputation.mixture_density(table, test, Even()) == pytest.approx(expected)
-
-
 def test_the_page_shows_what_is_stored(tmp_path):
     render_all(HERE / "benchmarks" / "results", tmp_path, None)
     page = (HERE / "benchmarks" / "tables" / "imputation.md").read_text(encoding="utf-8")
