@@ -123,8 +123,9 @@ class _Sampled(NamedTuple):
     normals: Floats  # (kept, n, 2)
     effective: float
     r_hat: float
-    sweeps: int
-    met: bool
+    largest: float  # standard error, that of means in units in which the target is the same as for probabilities
+    sweeps: int = 0
+    met: bool = False
 
 
 def sample_marginals(
@@ -133,45 +134,42 @@ def sample_marginals(
     """Run chains until the marginals of all missing cells meet the target, or the budget is used up; rounds as for values."""
     meter, weights = Meter(budget), model.weights
     target = TARGET if budget.target_se is None else budget.target_se
-    generator = np.random.default_rng(seed)
+    generator, schedule = np.random.default_rng(seed), schedule_of(len(known), 1)
     cells, parents = start_states(weights, known, CHAINS, generator, row, model.starts())
-    schedule, n = schedule_of(len(known), 1), len(known)
     tiled = np.tile(known, (CHAINS, 1))
     sweep_rows(weights.model, tiled, cells, parents, kernel, FIRST_ROUND, schedule, generator)
-    sweeps = FIRST_ROUND
-    missing = np.isnan(known)
-    meter.sweeps = CHAINS * FIRST_ROUND
+    sweeps, meter.sweeps = FIRST_ROUND, CHAINS * FIRST_ROUND
     while True:
-        shares = np.zeros((CHAINS, RECORDS, n, weights.model.most))
-        normals = np.zeros((CHAINS, sweeps, n, 2))
+        shares = np.zeros((CHAINS, RECORDS, len(known), weights.model.most))
+        normals = np.zeros((CHAINS, sweeps, len(known), 2))
         for chain in range(CHAINS):
-            mixed_sweeps(
-                weights.model, known, cells[chain], parents[chain], kernel, sweeps, schedule, generator,
-                shares[chain], normals[chain],
-            )  # fmt: skip
+            state, records = (cells[chain], parents[chain]), (shares[chain], normals[chain])
+            mixed_sweeps(weights.model, known, *state, kernel, sweeps, schedule, generator, *records)
         meter.sweeps += CHAINS * sweeps
-        shares *= RECORDS / sweeps
-        records = normals[..., 0].reshape(CHAINS, RECORDS, -1, n).mean(axis=2)
-        means, squares = normals[..., 0].mean(axis=(0, 1)), (normals**2).sum(axis=-1).mean(axis=(0, 1))
-        deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
-        errors, mean_errors = _errors(shares), _errors(records)
-        relative = np.concatenate(
-            [errors, (mean_errors / np.where(deviations > 0, deviations, 1.0) / MEAN_TARGET)[:, None]], axis=1
-        )
-        every = np.concatenate([shares, records[..., None]], axis=-1)
-        moving = missing[:, None] & (relative > 1e-9)
-        fewest, worst, largest = float(CHAINS * RECORDS), 1.0, 0.0
-        if moving.any():
-            fewest, worst = float(effective_draws(every)[moving].min()), float(r_hat(every)[moving].max())
-            largest = float(relative[moving].max())
-        met = largest <= target and worst <= LARGEST_R_HAT and fewest >= FEWEST_DRAWS
+        found = _summary(np.isnan(known), shares * (RECORDS / sweeps), normals)
+        met = found.largest <= target and found.r_hat <= LARGEST_R_HAT and found.effective >= FEWEST_DRAWS
         if met or meter.is_used_up():
-            kept = normals[:, np.linspace(0, sweeps - 1, KEPT).astype(np.int64)].reshape(-1, n, 2)
-            return _Sampled(
-                shares.mean(axis=(0, 1)), errors, means, mean_errors, deviations, kept,
-                fewest, worst, meter.sweeps, met,
-            )  # fmt: skip
+            return found._replace(sweeps=meter.sweeps, met=met)
         sweeps *= 2
+
+
+def _summary(missing: Booleans, shares: Floats, normals: Floats) -> _Sampled:
+    """Give marginals and errors from what chains recorded: shares (chains, records, n, values), normals (chains, sweeps, n, 2)."""
+    sweeps, n = normals.shape[1:3]
+    records = normals[..., 0].reshape(CHAINS, RECORDS, -1, n).mean(axis=2)
+    means, squares = normals[..., 0].mean(axis=(0, 1)), (normals**2).sum(axis=-1).mean(axis=(0, 1))
+    deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
+    errors, mean_errors = _errors(shares), _errors(records)
+    relative = mean_errors / np.where(deviations > 0, deviations, 1.0) / MEAN_TARGET
+    every_error = np.concatenate([errors, relative[:, None]], axis=1)
+    every = np.concatenate([shares, records[..., None]], axis=-1)
+    moving = missing[:, None] & (every_error > 1e-9)
+    fewest, worst, largest = float(CHAINS * RECORDS), 1.0, 0.0
+    if moving.any():
+        fewest, worst = float(effective_draws(every)[moving].min()), float(r_hat(every)[moving].max())
+        largest = float(every_error[moving].max())
+    kept = normals[:, np.linspace(0, sweeps - 1, KEPT).astype(np.int64)].reshape(-1, n, 2)
+    return _Sampled(shares.mean(axis=(0, 1)), errors, means, mean_errors, deviations, kept, fewest, worst, largest)
 
 
 def _errors(records: Floats) -> Floats:
@@ -207,7 +205,6 @@ def find_marginals(
     }
     states = np.array([float(exact.count_states(weights, row)) for row in missing])
     diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)
-    diagnostics.exact[others] = False
     seeds = seed.spawn(count)
 
     def one(place: int) -> _Sampled:
@@ -217,10 +214,7 @@ def find_marginals(
     with progress("rows", len(others), verbose) as advance:
         for place, answer in zip(others.tolist(), map_in_order(one, others.tolist(), model.n_jobs), strict=True):
             _put(answer, place, rows.codes[place], means, errors, numbers)
-            diagnostics.effective_draws[place] = answer.effective
-            diagnostics.r_hat[place] = answer.r_hat
-            diagnostics.sweeps[place] = answer.sweeps
-            diagnostics.met[place] = answer.met
+            diagnostics.note(place, answer.effective, answer.r_hat, answer.sweeps, met=answer.met)
             advance()
     return means, errors, numbers, diagnostics
 
@@ -267,8 +261,7 @@ def find_queries(
     joint[enumerated], marginal[enumerated], _ = exact.query(model.tables, rows.only(enumerated), asked[enumerated])
     states = np.array([float(exact.count_states(model.weights, row)) for row in missing_cells(evidence.codes)])
     diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)
-    diagnostics.exact[others] = False
-    seeds = seed.spawn(count)
+    seeds, target = seed.spawn(count), JOINT_TARGET if budget.target_se is None else budget.target_se
 
     def one(place: int) -> tuple[Floats, Floats, int]:
         cells = np.flatnonzero(asked[place])
@@ -283,10 +276,7 @@ def find_queries(
             found = [_log_of_mean(single) for single in singles.T]
             marginal[place] = sum(value for value, _ in found)
             marginal_se[place] = float(np.sqrt(sum(error**2 for _, error in found)))
-            diagnostics.sweeps[place] = sweeps
-            diagnostics.effective_draws[place] = _effective(logs)
-            target = JOINT_TARGET if budget.target_se is None else budget.target_se
-            diagnostics.met[place] = joint_se[place] <= target
+            diagnostics.note(place, _effective(logs), 1.0, sweeps, met=bool(joint_se[place] <= target))
             advance()
     return QueryResult(joint, marginal, joint_se, marginal_se, asked.sum(axis=1).astype(np.int64), diagnostics)
 

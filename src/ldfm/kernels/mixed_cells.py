@@ -206,6 +206,54 @@ def _mark_descendants(parents, i, below_i):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def fill_parents(model, cells, i, below_i, logs):
+    """Fill `logs` (n + 1,) with the log weights of all arcs into i, the root first; -inf from what is below it."""
+    # `log_arc` for every parent, written out: calls with all arrays of a model cost more than the arithmetic
+    log_table, offsets, continuous = model.log_table, model.offsets, model.continuous
+    t = offsets[i] if continuous[i] else offsets[i] + np.int64(cells[i])
+    for k in range(cells.shape[0] + 1):
+        row, x, from_number = 0, 0.0, False
+        if k > 0:
+            if below_i[k - 1]:
+                logs[k] = -inf
+                continue
+            from_number, row = continuous[k - 1], 1 + offsets[k - 1]
+            if from_number:
+                x = cells[k - 1]
+            else:
+                row += np.int64(cells[k - 1])
+        logs[k] = log_table[row, t]
+        if continuous[i]:
+            z = (cells[i] - model.intercepts[row, t] - model.slopes[row, t] * x) * model.precisions[row, t]
+            logs[k] -= 0.5 * z * z
+        elif from_number and logs[k] > -inf:
+            logs[k] += log_share(model, row, offsets[i], offsets[i + 1], t, x)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_parents_of_normal(model, cells, i, below_i, from_children, logs):
+    """Fill `logs` (n + 1,) with the log integrals of `normal_given` for all parents, up to a number they share."""
+    precision, weighted = from_children
+    offsets, continuous, t = model.offsets, model.continuous, model.offsets[i]
+    for k in range(cells.shape[0] + 1):
+        row, x = 0, 0.0
+        if k > 0:
+            if below_i[k - 1]:
+                logs[k] = -inf
+                continue
+            row = 1 + offsets[k - 1]
+            if continuous[k - 1]:
+                x = cells[k - 1]
+            else:
+                row += np.int64(cells[k - 1])
+        centre = model.intercepts[row, t] + model.slopes[row, t] * x
+        own = model.precisions[row, t] * model.precisions[row, t]
+        whole = own + precision
+        mean = (own * centre + weighted) / whole
+        logs[k] = model.log_table[row, t] - 0.5 * (log(whole) + own * centre * (centre - mean) - weighted * mean)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_with_parent(model, cells, parents, i, free, scratch, generator):
     """Draw the parent of i, and x_i with it where it is free, given all other cells and the rest of the forest."""
     children, logs, shares = scratch
@@ -219,13 +267,10 @@ def draw_with_parent(model, cells, parents, i, free, scratch, generator):
     precision, weighted, log_factor, others = 0.0, 0.0, 0.0, True
     if free:
         precision, weighted, log_factor, others = normal_of_children(model, cells, family, i)
-    for p in range(-1, n):
-        if p >= 0 and below_i[p]:
-            logs[1 + p] = -inf
-        elif others:  # the parent given the cell
-            logs[1 + p] = log_arc(model, cells, p, i)
-        else:  # the parent, the cell integrated out
-            logs[1 + p] = normal_given(model, cells, p, i, (precision, weighted, log_factor))[0]
+    if others:  # the parent given the cell
+        fill_parents(model, cells, i, below_i, logs)
+    else:  # the parent, the cell integrated out
+        fill_parents_of_normal(model, cells, i, below_i, (precision, weighted), logs)
     if shares_of_logs(logs[: n + 1], shares) > -inf:
         parents[i] = choose(shares[: n + 1], generator.random()) - 1
     if free:
@@ -248,9 +293,10 @@ def _draw_value_with_parent(model, cells, parents, i, below_i, scratch, generato
         below = 0.0
         for c in family:
             below += log_arc(model, cells, i, c)
-        for p in range(-1, n):
-            blocked = p >= 0 and below_i[p]
-            logs[v * (n + 1) + 1 + p] = -inf if blocked else below + log_arc(model, cells, p, i)
+        here = logs[v * (n + 1) : (v + 1) * (n + 1)]
+        fill_parents(model, cells, i, below_i, here)
+        for place in range(n + 1):
+            here[place] += below
     cells[i] = now
     if shares_of_logs(logs[: k * (n + 1)], shares) > -inf:
         chosen = choose(shares[: k * (n + 1)], generator.random())

@@ -1,0 +1,76 @@
+"""The benchmark of mixed tables: its parts, and that its page shows what is stored."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ldfm.bench import imputation
+from ldfm.bench.pages import render_all
+
+HERE = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("name", "shape"), [("iris", (150, 4)), ("diabetes", (442, 10))])
+def test_tables_have_numbers_and_one_column_of_categories(name, shape):
+    table = imputation.load_table(name)
+    assert table.numbers.shape == shape
+    assert len(table.names) == shape[1] + 1
+    assert set(table.classes) == set(range(len(set(table.classes))))
+    removed = np.zeros((shape[0], shape[1] + 1), dtype=bool)
+    removed[0, [0, -1]] = True
+    frame = table.frame(removed)
+    assert np.isnan(frame[table.names[0]][0])
+    assert frame[table.names[-1]][0] is None
+    assert frame[table.names[-1]][1] == f"c{int(table.classes[1])}"
+
+
+def test_every_row_is_tested_once():
+    folds = imputation.folds_of("iris", 150)
+    assert (np.sum(folds, axis=0) == 1).all()
+    assert [fold.sum() for fold in folds] == [30] * 5
+
+
+def test_errors_are_those_of_removed_cells_alone():
+    table = imputation.load_table("iris")
+    test = imputation.folds_of("iris", 150)[0]
+    removed = np.random.default_rng(0).random((150, 5)) < 0.2
+    truth = imputation.standardised(table, table.numbers)[test]
+    ends = np.stack([truth - 1.0, truth + 1.0], axis=-1)
+    right = imputation.Filled(np.where(removed[test][:, :-1], truth, 99.0), table.classes[test], ends)
+    assert imputation.errors_of(table, removed, test, right) == {"numbers": 0.0, "categories": 0.0, "covered": 1.0}
+    wrong = right._replace(numbers=truth + 2.0, classes=table.classes[test] + 1.0, ends=ends + 2.5)
+    found = imputation.errors_of(table, removed, test, wrong)
+    assert found == {"numbers": pytest.approx(2.0), "categories": 1.0, "covered": 0.0}
+
+
+@pytest.mark.parametrize("name", imputation.PEERS[:2])
+def test_peers_fill_what_is_removed(name):
+    table = imputation.load_table("iris")
+    test = imputation.folds_of("iris", 150)[0]
+    removed = np.random.default_rng(0).random((150, 5)) < 0.2
+    filled = imputation.fill_by_peer(name, table, removed, test)
+    assert np.isfinite(filled.numbers).all()
+    found = imputation.errors_of(table, removed, test, filled)
+    assert 0.2 < found["numbers"] < 1.4
+    kept = ~removed[test][:, :-1]
+    np.testing.assert_allclose(filled.numbers[kept], imputation.standardised(table, table.numbers)[test][kept])
+
+
+def test_densities_of_classes_are_proper():
+    table = imputation.load_table("iris")
+    test = imputation.folds_of("iris", 150)[0]
+
+    class Even:
+        def score_samples(self, rows):
+            return np.zeros(len(rows))
+
+    found = imputation.per_class(table, test, lambda rows: Even())
+    shares = np.array([((table.classes == code) & ~test).sum() / 120 for code in range(3)])
+    assert found == pytest.approx(np.log(shares)[table.classes[test].astype(int)].mean())
+
+
+def test_the_page_shows_what_is_stored(tmp_path):
+    render_all(HERE / "benchmarks" / "results", tmp_path, None)
+    page = (HERE / "benchmarks" / "tables" / "imputation.md").read_text(encoding="utf-8")
+    assert (tmp_path / "imputation.md").read_text(encoding="utf-8") == page
