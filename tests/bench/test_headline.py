@@ -30,6 +30,7 @@ def test_gaps_are_averaged_over_networks_that_all_have(tmp_path):
         record("ldfm", "asia", 500, 0.01),
         record("ldfm", "sachs", 500, 0.03),
         record("mt", "asia", 500, 0.02),
+        record("mt", "child", 500, 0.02),  # a network without rows of ours does not count
         record("dn", "asia", 500, None),
         record("dn", "sachs", 500, 0.5),
         record("oracle", "asia", 0, None),

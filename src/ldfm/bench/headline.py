@@ -7,6 +7,7 @@ from ldfm.bench.models import MODELS
 from ldfm.bench.results import read
 from ldfm.bench.tables import Records, markdown, mean_gap, models_of, networks_of, read_records
 
+OURS = "ldfm"
 _VARIABLES = 37  # kernels are shown at this size, if it was timed
 
 
@@ -19,12 +20,15 @@ def headline(results: Path) -> list[str]:
 def _paper(records: Records) -> list[str]:
     if not records:
         return ["The comparison with other models by the paper's protocol has not been stored yet, so none is shown."]
-    networks = networks_of(records)
     sizes = sorted({key.rows for key in records} - {0}, reverse=True)
+    networks = [name for name in networks_of(records) if all(mean_gap(records, rows, OURS, name) for rows in sizes)]
+    if not networks:
+        return ["The comparison with other models by the paper's protocol has no rows of ours yet, so none is shown."]
     body = []
     for model in models_of(key for key in records if key.rows):
         gaps = [_mean(records, rows, model, networks) for rows in sizes]
-        body.append([MODELS[model].title, *gaps])
+        if any(gaps):
+            body.append([MODELS[model].title, *gaps])
     lines = markdown(["", *(f"{rows} rows" for rows in sizes)], body)
     what = f"Nats a query variable below the true network, the mean over {', '.join(networks)}; less is better:"
     return [what, "", *lines]
