@@ -60,11 +60,14 @@ _HELPERS = {"ldfm.plots": ("new_axes",)}  # for other parts of the package
 
 
 def functions_of(thing):
-    """Give a function, or the public methods that a class itself has."""
+    """Give a function, or the public methods that a class has from this library."""
     if not inspect.isclass(thing):
         return [thing]
-    own = [name for name, part in vars(thing).items() if inspect.isfunction(part) or isinstance(part, classmethod)]
-    return [getattr(thing, name) for name in own if not name.startswith("_")]
+    parts = [
+        item for kind in inspect.getmro(thing) if kind.__module__.startswith("ldfm") for item in vars(kind).items()
+    ]
+    own = {name for name, part in parts if inspect.isfunction(part) or isinstance(part, classmethod)}
+    return [getattr(thing, name) for name in sorted(own) if not name.startswith("_")]
 
 
 @pytest.mark.parametrize(("module", "name"), PUBLIC, ids=lambda part: part)

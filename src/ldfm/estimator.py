@@ -16,7 +16,6 @@ from ldfm.inference import (
     Estimate,
     Marginals,
     Method,
-    Posteriors,
     QueryResult,
     engine_of,
 )
@@ -25,6 +24,7 @@ from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hol
 from ldfm.learning.settings import check_settings, settings_from_json, settings_to_json
 from ldfm.mixed_weights import MixedWeights
 from ldfm.model_file import ModelRecord, read_model, write_model
+from ldfm.pictures import Pictures
 from ldfm.tables import (
     Columns,
     Kinds,
@@ -49,7 +49,7 @@ from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
 
 
-class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
+class LDFM(Pictures, OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):  # type: ignore[misc]
     """Latent dependency forest model of a table of discrete and continuous variables.
 
     Every row has its own latent forest of dependencies between its values; the probability of a row adds up all forests.
@@ -337,24 +337,7 @@ class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):
         table = self._encoded(X)
         merged = merge_rows(table.codes)
         found = self._engine().marginals(merged, method, Budget.of(budget), self._spawn(), self.verbose)
-        return self._marginals_of(found, table, merged.places)
-
-    def _marginals_of(self, found: Posteriors, table: Table, places: Integers) -> Marginals:
-        """Give posteriors of distinct rows as those of all rows, in the table's units."""
-        columns = self.schema_.columns
-        discrete = [(place, column) for place, column in enumerate(columns) if not column.is_continuous]
-        return Marginals(
-            {column.name: found.means[place][places] for place, column in discrete},
-            {column.name: found.errors[place][places] for place, column in discrete},
-            missing_cells(table.codes),
-            found.diagnostics.of_rows(places),
-            self.schema_,
-            table.source.frame.implementation if table.source.frame is not None else None,
-            {
-                columns[place].name: numbers.of_rows(places, columns[place].centre, columns[place].scale)
-                for place, numbers in found.numbers.items()
-            },
-        )
+        return found.of_table(table, merged.places)
 
     def query_log_likelihood(
         self,
@@ -478,120 +461,6 @@ class LDFM(OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseEstimator):
         check_count("n", n)
         table = self._complete(X, "sample_forests")
         return _refuse_no_forest(forests.draws_of_forests(self.weights_, table.codes, n, self._spawn(), self.n_jobs))
-
-    def plot_forest(self, row: Any, ax: Any = None, threshold: float = 0.05) -> Any:
-        """Draw the dependency forest of one row, arcs as thick as they are probable; gives matplotlib axes.
-
-        Parameters
-        ----------
-        row
-            A table with one row; what depends on missing cells is averaged over them.
-        ax
-            Axes to draw on; None: new ones.
-        threshold
-            Arcs less probable than this are left out.
-        """
-        from ldfm.plots import plot_forest
-
-        values, marginals = self._row_to_draw(row, "plot_forest")
-        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
-
-    def plot_contrast(self, row: Any, other: Any, ax: Any = None, threshold: float = 0.1) -> Any:
-        """Draw which arcs are more probable in one row and which in another, as thick as they differ; gives matplotlib axes.
-
-        Parameters
-        ----------
-        row, other
-            Tables with one row each; what depends on missing cells is averaged over them, so that two rows that know one value
-            each show what that value changes.
-        ax
-            Axes to draw on; None: new ones.
-        threshold
-            Arcs whose probability differs by less are left out, or grey where both rows have them.
-        """
-        from ldfm.plots import plot_contrast
-
-        values, marginals = zip(*(self._row_to_draw(one, "plot_contrast") for one in (row, other)), strict=True)
-        return plot_contrast(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
-
-    def plot_overview(self, X: Any = None, ax: Any = None) -> Any:
-        """Draw the mean probability of every arc over rows, as a heat map; gives matplotlib axes.
-
-        Parameters
-        ----------
-        X
-            Rows to average over, each with its missing cells filled by a draw; None: draws of the model.
-        ax
-            Axes to draw on; None: new ones.
-        """
-        from ldfm.plots import plot_overview
-
-        self._fitted_weights()
-        codes = self._draws() if X is None else self._encoded(X).codes
-        if not len(codes):
-            raise TableError("the table has no rows to average over")
-        if missing_cells(codes).any():
-            codes = self._engine().draw(codes, self._spawn())
-        mean = forests.mean_marginals_of_arcs(self.weights_, codes, self.n_jobs)
-        return plot_overview(self.schema_.names, mean, ax=ax)
-
-    def _row_to_draw(self, row: Any, what: str) -> tuple[list[Any], Floats]:
-        """Give the values of one row, "?" where they are missing, and its arc marginals."""
-        table = self._encoded(row)
-        if len(table.codes) != 1:
-            raise ValueError(f"{what} draws one row, the table has {len(table.codes)}")
-        values = [
-            "?" if missing else column.shown(table.codes[0, place])
-            for place, (column, missing) in enumerate(
-                zip(self.schema_.columns, missing_cells(table.codes[0]), strict=True)
-            )
-        ]
-        marginals = self.arc_marginals(row)[0]
-        if not marginals.any():
-            raise ValueError("row 0 has probability zero under this model, so it has no forest")
-        return values, marginals
-
-    def plot_marginals(self, row: Any, ax: Any = None) -> Any:
-        """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.
-
-        Numbers are put in bins.
-
-        Parameters
-        ----------
-        row
-            A table with one row.
-        ax
-            Axes to draw on; None: new ones.
-        """
-        from ldfm.plots import plot_marginals
-
-        answer = self.marginals(row)
-        if len(answer.unknown) != 1:
-            raise ValueError(f"plot_marginals draws one row, the table has {len(answer.unknown)}")
-        shown = [column for column, unknown in zip(self.schema_.columns, answer.unknown[0], strict=True) if unknown]
-        if not shown:
-            raise ValueError("row 0 has no unknown cell whose posterior could be drawn")
-        values: dict[str, Sequence[Any]] = {}
-        shares, errors = {}, {}
-        for column in shown:
-            name = column.name
-            if column.is_continuous:
-                values[name], shares[name] = answer.numbers[name].bins(0)
-                errors[name] = np.zeros(len(shares[name]))
-            else:
-                values[name], shares[name] = column.values, answer.probabilities[name][0]
-                errors[name] = answer.standard_errors[name][0]
-        return plot_marginals(values, shares, errors, ax=ax)
-
-    def plot_history(self, ax: Any = None) -> Any:
-        """Draw how the objective went up during the fit, and that of held-out rows; gives matplotlib axes."""
-        from ldfm.plots import plot_history
-
-        self._fitted_weights()
-        if not len(self.history_):
-            raise ValueError(f"this model has no record of a fit ({self.history_.reason})")
-        steps = np.array([step.iteration for step in self.history_])
-        return plot_history(steps, self.history_.objective, self.history_.validation, self.objective, ax=ax)
 
     # --- files -------------------------------------------------------------------------------------------------------
 

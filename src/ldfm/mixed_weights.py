@@ -12,13 +12,13 @@ from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
 from ldfm.kernels.mixed_arcs import MixedModel, fill_logs, fill_scaled, finish_marginals, finish_sums
 from ldfm.kernels.mixed_sweeps import draw_forests_of_logs
 from ldfm.types import Booleans, Floats, Integers
-from ldfm.weights import SUM_TOLERANCE, Variant, arc_mask, check_weights
+from ldfm.weights import SUM_TOLERANCE, StateLayout, Variant, check_weights
 
 _HALF_LOG_2_PI = 0.5 * log(2.0 * pi)
 
 
 @dataclass(frozen=True)
-class MixedWeights:
+class MixedWeights(StateLayout):
     """Weights of every arc between values and continuous variables, and of stopping.
 
     Arrays are (S + 1, S), parent by child, root first, as in `ArcWeights`; a continuous variable is a single state. The weight of
@@ -66,13 +66,7 @@ class MixedWeights:
             raise ValueError("arc weights between states of one variable must be 0")
         if not (self.deviations > 0).all():
             raise ValueError("deviations must be positive")
-        if self.stop is not None:
-            stop = np.array(self.stop, dtype=np.float64)
-            if stop.shape != (size + 1,):
-                raise ValueError(f"stop weights of {size} states must be ({size + 1},), root first, not {stop.shape}")
-            check_weights("stop weight", stop)
-            stop.flags.writeable = False
-            object.__setattr__(self, "stop", stop)
+        self._freeze_stop()
 
     @classmethod
     def uniform(cls, cardinalities: tuple[int, ...], continuous: tuple[bool, ...], variant: Variant) -> "MixedWeights":
@@ -83,16 +77,6 @@ class MixedWeights:
         blank = cls(zeros, zeros, zeros, ones, cardinalities, continuous, stops)
         count = blank.outcomes.sum(axis=1, keepdims=True)
         return blank.with_rows(np.where(blank.outcomes, 1.0 / np.maximum(count, 1), 0.0))
-
-    @cached_property
-    def offsets(self) -> Integers:
-        """(n + 1,): index of each variable's first state."""
-        return np.concatenate([[0], np.cumsum(self.cardinalities)]).astype(np.int64)
-
-    @cached_property
-    def mask(self) -> Booleans:
-        """(S + 1, S): which arcs exist."""
-        return arc_mask(self.cardinalities)
 
     @cached_property
     def numeric(self) -> Booleans:
@@ -135,17 +119,6 @@ class MixedWeights:
     def is_normalised(self) -> bool:
         """Whether the outcomes of every row sum to 1."""
         return bool(np.abs(self.rows().sum(axis=1) - 1.0).max() <= SUM_TOLERANCE)
-
-    @property
-    def root(self) -> Floats:
-        """(S,): weights of the arcs from the root."""
-        root: Floats = self.table[0]
-        return root
-
-    @property
-    def variant(self) -> Variant:
-        """Whether there are stop weights."""
-        return "ldfm" if self.stop is None else "ldfm-s"
 
     @cached_property
     def model(self) -> MixedModel:

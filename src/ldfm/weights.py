@@ -17,8 +17,48 @@ Variant = Literal["ldfm", "ldfm-s"]
 SUM_TOLERANCE = 1e-9  # how far a row may be from summing to 1 and still count as normalised
 
 
+class StateLayout:
+    """How weights (S + 1, S), parent by child, root first, are laid out: what discrete and mixed models share."""
+
+    table: Floats
+    cardinalities: tuple[int, ...]
+    stop: Floats | None
+
+    @cached_property
+    def offsets(self) -> Integers:
+        """(n + 1,): index of each variable's first value."""
+        return np.concatenate([[0], np.cumsum(self.cardinalities)]).astype(np.int64)
+
+    @cached_property
+    def mask(self) -> Booleans:
+        """(S + 1, S): which arcs exist: all but those inside one variable."""
+        return arc_mask(self.cardinalities)
+
+    @property
+    def root(self) -> Floats:
+        """(S,): weights of the arcs from the root."""
+        root: Floats = self.table[0]
+        return root
+
+    @property
+    def variant(self) -> Variant:
+        """Whether there are stop weights."""
+        return "ldfm" if self.stop is None else "ldfm-s"
+
+    def _freeze_stop(self) -> None:
+        """Check the stop weights, and keep a copy that nobody can change."""
+        if self.stop is None:
+            return
+        size, stop = sum(self.cardinalities), np.array(self.stop, dtype=np.float64)
+        if stop.shape != (size + 1,):
+            raise ValueError(f"stop weights of {size} values must be ({size + 1},), root first, not {stop.shape}")
+        check_weights("stop weight", stop)
+        stop.flags.writeable = False
+        object.__setattr__(self, "stop", stop)
+
+
 @dataclass(frozen=True)
-class ArcWeights:
+class ArcWeights(StateLayout):
     """Weights of every arc between values, and of stopping.
 
     The generating process of value u (row 1 + u; row 0 is the root): pick a child value t with weight ``table[1 + u, t]``, again
@@ -54,13 +94,7 @@ class ArcWeights:
             )
         table.flags.writeable = False
         object.__setattr__(self, "table", table)
-        if self.stop is not None:
-            stop = np.array(self.stop, dtype=np.float64)
-            if stop.shape != (size + 1,):
-                raise ValueError(f"stop weights of {size} values must be ({size + 1},), root first, not {stop.shape}")
-            check_weights("stop weight", stop)
-            stop.flags.writeable = False
-            object.__setattr__(self, "stop", stop)
+        self._freeze_stop()
 
     @classmethod
     def uniform(cls, cardinalities: tuple[int, ...], variant: Variant) -> "ArcWeights":
@@ -71,31 +105,10 @@ class ArcWeights:
         stop = 1.0 / outcomes[:, 0] if variant == "ldfm-s" else None
         return cls(table, cardinalities, stop)
 
-    @cached_property
-    def offsets(self) -> Integers:
-        """(n + 1,): index of each variable's first value."""
-        return np.concatenate([[0], np.cumsum(self.cardinalities)]).astype(np.int64)
-
-    @cached_property
-    def mask(self) -> Booleans:
-        """(S + 1, S): which arcs exist: all but those inside one variable."""
-        return arc_mask(self.cardinalities)
-
-    @property
-    def root(self) -> Floats:
-        """(S,): weights of the arcs from the root."""
-        root: Floats = self.table[0]
-        return root
-
     @property
     def arcs(self) -> Floats:
         """(S, S): weights of the arcs between values, parent by child."""
         return self.table[1:]
-
-    @property
-    def variant(self) -> Variant:
-        """Whether there are stop weights."""
-        return "ldfm" if self.stop is None else "ldfm-s"
 
     @property
     def is_normalised(self) -> bool:

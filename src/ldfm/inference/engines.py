@@ -9,15 +9,15 @@ import numpy as np
 from ldfm import mixed_draws
 from ldfm.draws import anneal
 from ldfm.inference import completion, exact, mixed
-from ldfm.inference.answers import Diagnostics, Estimate, Method, Numbers, QueryResult
+from ldfm.inference.answers import Diagnostics, Estimate, Marginals, Method, Numbers, QueryResult
 from ldfm.inference.budget import Budget
 from ldfm.inference.chains import Starts
 from ldfm.inference.exact import ExactTables
 from ldfm.inference.marginals import find_marginals
 from ldfm.inference.queries import find_queries
 from ldfm.mixed_weights import MixedWeights
-from ldfm.tables import MergedRows
-from ldfm.types import Booleans, Floats, Rows
+from ldfm.tables import MergedRows, Table, missing_cells
+from ldfm.types import Booleans, Floats, Integers, Rows
 from ldfm.weights import ArcWeights
 
 PARTITION_CHAINS = 2048  # chains that anneal to find the partition
@@ -31,6 +31,23 @@ class Posteriors(NamedTuple):
     errors: list[Floats]
     numbers: dict[int, Numbers]
     diagnostics: Diagnostics
+
+    def of_table(self, table: Table, places: Integers) -> Marginals:
+        """Give those of all rows of a table, which are copies of these at `places`, in the table's units."""
+        columns = table.schema.columns
+        discrete = [(place, column) for place, column in enumerate(columns) if not column.is_continuous]
+        return Marginals(
+            {column.name: self.means[place][places] for place, column in discrete},
+            {column.name: self.errors[place][places] for place, column in discrete},
+            missing_cells(table.codes),
+            self.diagnostics.of_rows(places),
+            table.schema,
+            table.source.frame.implementation if table.source.frame is not None else None,
+            {
+                columns[place].name: numbers.of_rows(places, columns[place].centre, columns[place].scale)
+                for place, numbers in self.numbers.items()
+            },
+        )
 
 
 class DiscreteEngine:

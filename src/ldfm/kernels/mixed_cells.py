@@ -155,6 +155,16 @@ def draw_on_ellipse(model, cells, children, i, mean, deviation, generator):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def _draw_number(model, cells, parent, family, i, factor, others, generator):
+    """Draw the number x_i given its parent and its children: `factor` stands for normal ones, `others` says if there are more."""
+    _, mean, deviation = normal_given(model, cells, parent, i, factor)
+    if others:
+        cells[i] = draw_on_ellipse(model, cells, family, i, mean, deviation, generator)
+    else:
+        cells[i] = mean + deviation * generator.standard_normal()
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def draw_given_parent(model, cells, parents, i, scratch, generator):
     """Draw x_i given the forest and all other cells."""
     children, logs, shares = scratch
@@ -165,11 +175,7 @@ def draw_given_parent(model, cells, parents, i, scratch, generator):
             cells[i] = choose(shares[:k], generator.random())
         return
     precision, weighted, log_factor, others = normal_of_children(model, cells, family, i)
-    _, mean, deviation = normal_given(model, cells, parents[i], i, (precision, weighted, log_factor))
-    if others:
-        cells[i] = draw_on_ellipse(model, cells, family, i, mean, deviation, generator)
-    else:
-        cells[i] = mean + deviation * generator.standard_normal()
+    _draw_number(model, cells, parents[i], family, i, (precision, weighted, log_factor), others, generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -274,11 +280,7 @@ def draw_with_parent(model, cells, parents, i, free, scratch, generator):
     if shares_of_logs(logs[: n + 1], shares) > -inf:
         parents[i] = choose(shares[: n + 1], generator.random()) - 1
     if free:
-        _, mean, deviation = normal_given(model, cells, parents[i], i, (precision, weighted, log_factor))
-        if others:
-            cells[i] = draw_on_ellipse(model, cells, family, i, mean, deviation, generator)
-        else:
-            cells[i] = mean + deviation * generator.standard_normal()
+        _draw_number(model, cells, parents[i], family, i, (precision, weighted, log_factor), others, generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
