@@ -409,7 +409,8 @@ class LDFM(Pictures, OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseE
     def transform(self, X: Any) -> Any:
         """Give `X` with every missing cell filled by its most probable value, its columns in the order of the table of `fit`.
 
-        `set_output` chooses the kind of frame that comes out; if it was not called, what `impute` gives.
+        `set_output` chooses the kind of frame that comes out; if it was not called, what `impute` gives, but an array for a list
+        of rows, as scikit-learn's own transformers do.
         """
         return in_order(self.impute(X), self.schema_.names)
 

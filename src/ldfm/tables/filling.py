@@ -33,7 +33,9 @@ def fill_missing(table: Table, codes: Rows) -> Any:
 
 
 def in_order(table: Any, names: Sequence[str]) -> Any:
-    """Give a table of named columns with its columns in this order; other tables as they are."""
+    """Give a table of named columns with its columns in this order, a list of rows as an array, an array as it is."""
+    if isinstance(table, list):
+        return _array_of_rows(table)
     if isinstance(table, Mapping):
         named = {str(name): (name, values) for name, values in table.items()}
         return dict(named[name] for name in names)
@@ -122,6 +124,12 @@ def _fill_rows(rows: Any, gaps: list[_Gaps]) -> Any:
         for row, value in zip(gap.rows.tolist(), gap.values(), strict=True):
             filled[row][place] = value
     return filled
+
+
+def _array_of_rows(rows: list[list[Any]]) -> np.ndarray[Any, Any]:
+    """Give rows as a 2-D array: of numbers where all cells are numbers, else of objects, which keep their types."""
+    numbers = all(type(cell) in (int, float) for row in rows for cell in row)
+    return np.array(rows, dtype=None if numbers else object)
 
 
 def _fill_values(values: Any, gap: _Gaps) -> np.ndarray[Any, Any]:
