@@ -159,7 +159,8 @@ def test_pandas_output_keeps_index_and_dtypes():
 
 
 @pytest.mark.parametrize(
-    ("rows", "dtype"), [([[1.5, 2.5], [2.5, None], [0.5, 1.0]], np.float64), ([["a", 1], ["b", 2], ["a", None]], object)]
+    ("rows", "dtype"),
+    [([[1.5, 2.5], [2.5, None], [0.5, 1.0]], np.float64), ([["a", 1], ["b", 2], ["a", None]], object)],
 )
 def test_a_list_of_rows_is_transformed_to_an_array(rows, dtype):
     model = em().fit(rows)

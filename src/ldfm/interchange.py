@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ldfm.draws import fold
-from ldfm.estimator import LDFM
 from ldfm.forests import log_sums
 from ldfm.inference.chains import Chains, Kernel, Starts, start_states
 from ldfm.learning import draw_from
+from ldfm.model import ForestModel
 from ldfm.tables import MISSING, TableError, encode, missing_cells, read_source
 from ldfm.types import Codes, Integers
 from ldfm.version import __version__
@@ -22,7 +22,7 @@ __all__ = ["to_arviz", "to_networkx"]
 _WARM_UP = 200  # sweeps before draws are kept
 
 
-def to_networkx(model: LDFM, row: Any, *, threshold: float = 0.0, best: bool = False) -> "networkx.DiGraph[str]":
+def to_networkx(model: ForestModel, row: Any, *, threshold: float = 0.0, best: bool = False) -> "networkx.DiGraph[str]":
     """Give the dependencies of one row as a directed graph.
 
     Parameters
@@ -61,7 +61,7 @@ def to_networkx(model: LDFM, row: Any, *, threshold: float = 0.0, best: bool = F
 
 
 def to_arviz(
-    model: LDFM, row: Any, *, chains: int = 4, draws: int = 1000, sweeps: int = 1, method: Kernel = "gibbs"
+    model: ForestModel, row: Any, *, chains: int = 4, draws: int = 1000, sweeps: int = 1, method: Kernel = "gibbs"
 ) -> "xarray.DataTree":
     """Give posterior draws of the unknown cells of one row, for ArviZ.
 
@@ -114,7 +114,7 @@ def to_arviz(
     return data
 
 
-def _run_chains(model: LDFM, known: Codes, counts: tuple[int, int, int], method: Kernel) -> Integers:
+def _run_chains(model: ForestModel, known: Codes, counts: tuple[int, int, int], method: Kernel) -> Integers:
     """Give (chains, draws, n): states of chains, some sweeps apart."""
     chains, draws, sweeps = counts
     if min(counts) < 1:
@@ -135,7 +135,7 @@ def _run_chains(model: LDFM, known: Codes, counts: tuple[int, int, int], method:
     return np.swapaxes(states, 0, 1)
 
 
-def _codes_of(model: LDFM, row: Any) -> Codes:
+def _codes_of(model: ForestModel, row: Any) -> Codes:
     """Give the codes of a table with one row."""
     codes = encode(read_source(row), model.schema_).codes
     if len(codes) != 1:

@@ -18,8 +18,11 @@ class Drawable(Protocol):
     schema_: Schema
     weights_: Any
     history_: History
-    objective: str
     n_jobs: int | None
+
+    @property
+    def objective(self) -> str:
+        """What it was learned on."""
 
     def arc_marginals(self, X: Any) -> Floats:
         """Give the arc marginals of rows."""

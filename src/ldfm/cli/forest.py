@@ -11,7 +11,7 @@ from ldfm.cli.opening import check_file, open_model, open_table
 from ldfm.cli.output import print_json, print_listing, shown, tell
 
 if TYPE_CHECKING:  # --help is instant without the compiler
-    from ldfm import LDFM
+    from ldfm.model import ForestModel
     from ldfm.tables import Source
     from ldfm.types import Floats
 
@@ -74,7 +74,7 @@ class _Row(NamedTuple):
         return {name: [value] for name, value in self.values.items()}
 
 
-def _row_of(model: "LDFM", table: "Source", row: int) -> _Row:
+def _row_of(model: "ForestModel", table: "Source", row: int) -> _Row:
     from ldfm.tables import encode, missing_cells
 
     codes = encode(table, model.schema_).codes
@@ -122,7 +122,7 @@ def _list(rows: list[_Row], arcs: list[dict[str, Any]]) -> None:
     print_listing((*(k.replace("_", " ") for k in numbers), "parent", "", "child"), lines)
 
 
-def _draw(model: "LDFM", rows: list[_Row], output: Path, threshold: float) -> None:
+def _draw(model: "ForestModel", rows: list[_Row], output: Path, threshold: float) -> None:
     from ldfm.files import written_whole
 
     if len(rows) == 1:

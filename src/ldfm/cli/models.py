@@ -38,12 +38,12 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit a model to a table and write it to a file."""
-    from ldfm import LDFM
+    from ldfm.model import ForestModel
 
     check_file(output, {"table": table})
     if checkpoint is not None:
         check_file(checkpoint, {"table": table, "model": output})
-    model = LDFM(
+    model = ForestModel(
         variant=variant,  # type: ignore[arg-type]
         objective=objective,  # type: ignore[arg-type]
         prior=parse_prior(prior),

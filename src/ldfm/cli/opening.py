@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ldfm.files import check_target
 
 if TYPE_CHECKING:  # --help is instant without the compiler
-    from ldfm import LDFM
+    from ldfm.model import ForestModel
     from ldfm.tables import Source
 
 STDIN = STDOUT = Path("-")
@@ -21,14 +21,14 @@ def shows_progress(quiet: bool) -> int:
     return 0 if quiet or not sys.stderr.isatty() else 1
 
 
-def open_model(path: Path, seed: int, jobs: int | None, quiet: bool) -> "LDFM":
+def open_model(path: Path, seed: int, jobs: int | None, quiet: bool) -> "ForestModel":
     """Read a model that will answer with this seed and so many threads."""
-    from ldfm import load
+    from ldfm.model import ForestModel, read_model_as
 
     if jobs == 0:
         raise ValueError("--jobs must not be 0; use 1 for no threads")
-    model = load(path)
-    model.set_params(random_state=seed, n_jobs=jobs, verbose=shows_progress(quiet))
+    model = read_model_as(ForestModel, path)
+    model.random_state, model.n_jobs, model.verbose = seed, jobs, shows_progress(quiet)
     return model
 
 

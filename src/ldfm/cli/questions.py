@@ -13,8 +13,9 @@ from ldfm.cli.options import parse_evidence, parse_query
 from ldfm.cli.output import print_json, print_listing, put_table, shown, tell
 
 if TYPE_CHECKING:  # --help is instant without the compiler
-    from ldfm import LDFM, Budget
+    from ldfm import Budget
     from ldfm.inference import Diagnostics, Marginals
+    from ldfm.model import ForestModel
 
 app = typer.Typer()
 
@@ -22,7 +23,7 @@ app = typer.Typer()
 class _Question(NamedTuple):
     """What is asked: of which model, given what, which columns (with values: their joint), and with how much effort."""
 
-    model: "LDFM"
+    model: "ForestModel"
     given: dict[str, Any]
     wanted: dict[str, Any]
     method: Any

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from ldfm.estimator import LDFM
 from ldfm.files import check_target, written_whole
+from ldfm.model import ForestModel
 from ldfm.report.html import page
 from ldfm.report.sections import Subject, write_sections
 from ldfm.tables import TableError, encode, read_source
@@ -14,7 +14,7 @@ __all__ = ["write_report"]
 ROWS = 500  # rows that dependencies and predictions are computed for
 
 
-def write_report(model: LDFM, X: Any, path: str | Path, *, rows: int = ROWS, title: str = "Report") -> None:
+def write_report(model: ForestModel, X: Any, path: str | Path, *, rows: int = ROWS, title: str = "Report") -> None:
     """Write one HTML page that needs nothing but itself, whole or not at all.
 
     It summarises the table and the fit, shows the strongest dependencies and how they change with the values, compares predicted

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ldfm.estimator import LDFM
 from ldfm.inference import Budget, log_conditionals
+from ldfm.model import ForestModel
 from ldfm.report.rows import table_of
 from ldfm.tables import missing_cells, only_cells
 from ldfm.types import Floats, Integers, Rows
@@ -68,7 +68,7 @@ class Bins(NamedTuple):
         return float(np.abs(self.predicted - self.observed) @ self.counts / self.counts.sum())
 
 
-def predict_cells(model: LDFM, codes: Rows, seed: int) -> dict[int, Predictions]:
+def predict_cells(model: ForestModel, codes: Rows, seed: int) -> dict[int, Predictions]:
     """Predict discrete cells from the rest of their rows; give the variables of which some were.
 
     Of complete rows every cell, exactly. Where fewer than a tenth are complete: of some rows one known cell each.
@@ -88,7 +88,7 @@ def predict_cells(model: LDFM, codes: Rows, seed: int) -> dict[int, Predictions]
 
 
 def _predict_hidden(
-    model: LDFM, codes: Rows, discrete: Integers, generator: np.random.Generator
+    model: ForestModel, codes: Rows, discrete: Integers, generator: np.random.Generator
 ) -> dict[int, Predictions]:
     known = ~missing_cells(codes)
     rows = np.flatnonzero(known[:, discrete].any(axis=1))

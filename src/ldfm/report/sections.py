@@ -7,9 +7,9 @@ from typing import Any, Self
 import numpy as np
 from scipy.stats import norm
 
-from ldfm.estimator import LDFM
 from ldfm.forests import marginals_of_arcs
 from ldfm.inference.exact import MAX_STATES
+from ldfm.model import ForestModel
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
 from ldfm.report.calibration import Predictions, bin_predictions, predict_cells
 from ldfm.report.changes import Change, find_changes
@@ -41,14 +41,14 @@ class Subject:
         (some rows, n + 1, n): their arc marginals.
     """
 
-    model: LDFM
+    model: ForestModel
     codes: Rows
     some: Rows
     filled: Rows
     marginals: Floats
 
     @classmethod
-    def of(cls, model: LDFM, codes: Rows, most: int) -> Self:
+    def of(cls, model: ForestModel, codes: Rows, most: int) -> Self:
         """Choose rows at random and find their forests."""
         order = np.random.default_rng(_seed(model)).permutation(len(codes))
         some = codes[np.sort(order[:most])]
@@ -81,7 +81,7 @@ def write_sections(subject: Subject) -> list[str]:
     ]
 
 
-def _seed(model: LDFM) -> int:
+def _seed(model: ForestModel) -> int:
     return int(model.random_state) if isinstance(model.random_state, (int, np.integer)) else 0
 
 

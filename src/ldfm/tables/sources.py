@@ -1,13 +1,13 @@
 """Anything a user calls a table -> columns of cells."""
 
 import os
+import sys
 from collections.abc import Collection, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 import narwhals as nw
 import numpy as np
-from scipy.sparse import issparse
 
 from ldfm.tables.cells import CHUNK, Cells, Source, TableError, cells_of_numbers, cells_of_objects, check_names
 from ldfm.tables.files import source_of_path
@@ -26,7 +26,7 @@ def read_source(table: Any) -> Source:
     """
     if isinstance(table, Source):
         return table
-    if issparse(table):  # some sparse matrices are mappings too
+    if _is_sparse(table):  # some sparse matrices are mappings too
         raise TypeError("a sparse matrix cannot be a table of values; give its toarray()")
     if isinstance(table, (str, os.PathLike)):
         source = source_of_path(Path(table))
@@ -45,6 +45,11 @@ def read_source(table: Any) -> Source:
         raise TableError("the table has no columns")
     check_names(source.names)
     return source
+
+
+def _is_sparse(table: Any) -> bool:
+    sparse = sys.modules.get("scipy.sparse")  # not imported: nobody can have made one
+    return sparse is not None and bool(sparse.issparse(table))
 
 
 def _is_array_like(table: Any) -> bool:
