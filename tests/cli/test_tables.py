@@ -55,6 +55,12 @@ def test_rows_go_through_a_pipe(ldfm: Ldfm, model: Path, type_in) -> None:
     assert strict_json(ldfm("forest", model, "-", "--row", 1, "--json").stdout)["values"]["sky"] == "sun"
 
 
+def test_a_table_to_report_on_may_come_from_stdin(ldfm: Ldfm, model: Path, table: Path, type_in) -> None:
+    named = strict_json(ldfm("report", model, table, "--json").stdout)
+    type_in(table.read_bytes())
+    assert strict_json(ldfm("report", model, "-", "--json").stdout) == {**named, "title": "stdin seen by given.ldfm"}
+
+
 def test_what_is_wrong_on_stdin_is_said(ldfm: Ldfm, model: Path, tmp_path: Path, type_in) -> None:
     type_in(b"")
     assert_refused(ldfm("fit", "-", "-o", tmp_path / "m"), "stdin: the file is empty")

@@ -1,11 +1,33 @@
 """Filled tables as they were written: a CSV file keeps the texts it had."""
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from ldfm.model import ForestModel
     from ldfm.tables import Source
+
+PART = 1 << 14  # rows that are filled at a time: of a file larger than memory all else is an index a cell
+
+
+def fill_in_parts(model: "ForestModel", source: "Source", how: str, seed: int) -> Iterator[Any]:
+    """Give a table filled, to be written as CSV: frames whole, files in parts."""
+    from ldfm.tables import encode
+    from ldfm.tables.writing import refuse_missing_texts
+
+    if source.frame is not None:
+        parts: Any = [source]
+    else:
+        encode(source, model.schema_)  # what is wrong with a row is said before anything is written
+        parts = source.parts(PART)
+    for number, part in enumerate(parts):
+        if number:  # each part has its own random numbers
+            model.random_state = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        filled = as_in_file(model.impute(part, how), part)
+        refuse_missing_texts(filled)
+        yield filled
 
 
 def as_in_file(filled: Any, source: "Source") -> Any:

@@ -3,7 +3,7 @@
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,19 @@ def put_table(table: Any, output: Path | None) -> None:
     from ldfm.tables.writing import write_csv, write_table
 
     if output is None:
-        write_csv(sys.stdout, table)
+        write_csv(sys.stdout, [table])
     else:
         write_table(output, table)
+
+
+def put_csv(parts: Iterable[Any], output: Path | None) -> None:
+    """Write tables below each other as CSV to a file, or to stdout."""
+    from ldfm.tables.writing import write_csv, write_csv_parts
+
+    if output is None:
+        write_csv(sys.stdout, parts)
+    else:
+        write_csv_parts(output, parts)
 
 
 def tell(message: str, quiet: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from ldfm.cli.arguments import Evidence, Jobs, Json, ModelFile, Quiet, Seed, TableFile, TableOutput
 from ldfm.cli.opening import STDOUT, check_output, open_model, open_table
 from ldfm.cli.options import parse_evidence
-from ldfm.cli.output import print_json, put_table, tell
+from ldfm.cli.output import print_json, put_csv, put_table, tell
 
 app = typer.Typer()
 
@@ -32,17 +32,20 @@ def impute(
     as_json: Json = False,
 ) -> None:
     """Fill the empty cells of a table."""
-    from ldfm.cli.filling import as_in_file
+    from ldfm.cli.filling import fill_in_parts
     from ldfm.tables.writing import is_csv
 
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
     opened = open_model(model, seed, jobs, quiet)
     source = open_table(table)
-    filled = opened.impute(source, how)
     cells = int(sum((column.indices < 0).sum() for column in source.columns))
     facts = {"rows": source.rows, "filled": cells}
-    to_csv = is_csv(target) if target is not None else not as_json
-    _put(as_in_file(filled, source) if to_csv else filled, target, facts, as_json)
+    if is_csv(target) if target is not None else not as_json:
+        put_csv(fill_in_parts(opened, source, how, seed), target)
+        if as_json:
+            print_json({**facts, "output": str(target)})
+    else:
+        _put(opened.impute(source, how), target, facts, as_json)
     if target is not None and not as_json:
         tell(f"filled {cells} cells of {source.rows} rows; wrote {output}", quiet)
 

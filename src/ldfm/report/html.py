@@ -4,10 +4,9 @@ import base64
 import io
 from collections.abc import Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from ldfm.report.parts import Facts, Listing, Note, Picture, Section, Shown
 
 _STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; color: #22303c; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
@@ -19,25 +18,32 @@ img { max-width: 100%; height: auto; } p.note { color: #5a6b7a; font-size: 0.9re
 """
 
 
-def page(title: str, sections: Sequence[str]) -> str:
+def page(title: str, sections: Sequence[Section]) -> str:
     """Put a page together."""
     head = f"<meta charset='utf-8'><title>{escape(title)}</title><style>{_STYLE}</style>"
-    body = "\n".join(sections)
+    body = "\n".join(map(_section, sections))
     return f"<!doctype html>\n<html lang='en'><head>{head}</head>\n<body>\n<h1>{escape(title)}</h1>\n{body}\n</body></html>\n"
 
 
-def section(title: str, *parts: str) -> str:
-    """Give a section under its title."""
-    return "\n".join([f"<h2>{escape(title)}</h2>", *parts])
+def _section(section: Section) -> str:
+    return "\n".join([f"<h2>{escape(section.title)}</h2>", *map(_part, section.parts)])
 
 
-def paragraph(text: str, *, note: bool = False) -> str:
-    """Give a paragraph of plain text."""
-    return f"<p{' class=note' if note else ''}>{escape(text)}</p>"
+def _part(part: str | Note | Facts | Listing | Picture) -> str:
+    if isinstance(part, Note):
+        return f"<p class=note>{escape(part.text)}</p>"
+    if isinstance(part, Facts):
+        return table(("", part.title), list(part.facts.items()))
+    if isinstance(part, Listing):
+        return table(part.header, part.rows)
+    if isinstance(part, Picture):
+        return _picture(part)
+    return f"<p>{escape(part)}</p>"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Give a table; columns of numbers are set to the right."""
+    rows = [[cell.text if isinstance(cell, Shown) else cell for cell in row] for row in rows]
     numeric = [all(_is_number(row[place]) for row in rows) for place in range(len(header))]
 
     def line(tag: str, cells: Sequence[Any]) -> str:
@@ -55,9 +61,8 @@ def _is_number(cell: Any) -> bool:
     return text.replace(".", "").replace("-", "").replace(",", "").isdecimal()
 
 
-def picture(ax: "Axes", what: str) -> str:
-    """Give a picture as part of the page; `what` says it in words."""
+def _picture(picture: Picture) -> str:
     stream = io.BytesIO()
-    ax.figure.figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
+    picture.draw().figure.figure.savefig(stream, format="png", dpi=110, metadata={"Software": None})
     data = base64.b64encode(stream.getvalue()).decode("ascii")
-    return f"<img alt='{escape(what, quote=True)}' src='data:image/png;base64,{data}'>"
+    return f"<img alt='{escape(picture.what, quote=True)}' src='data:image/png;base64,{data}'>"

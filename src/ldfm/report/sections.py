@@ -13,7 +13,7 @@ from ldfm.model import ForestModel
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
 from ldfm.report.calibration import Predictions, bin_predictions, predict_cells
 from ldfm.report.changes import Change, find_changes
-from ldfm.report.html import paragraph, picture, section, table
+from ldfm.report.parts import Facts, Listing, Note, Picture, Section, Shown, percent, rounded, with_error
 from ldfm.report.rows import Groups, frequencies, known_cells, table_of
 from ldfm.tables import Column, Schema, encode, missing_cells, read_source
 from ldfm.types import Floats, Rows
@@ -69,7 +69,7 @@ class Subject:
         return [Groups(column, self.filled[:, place]) for place, column in enumerate(columns)]
 
 
-def write_sections(subject: Subject) -> list[str]:
+def write_sections(subject: Subject) -> list[Section]:
     """Write all sections."""
     return [
         _data(subject),
@@ -85,121 +85,135 @@ def _seed(model: ForestModel) -> int:
     return int(model.random_state) if isinstance(model.random_state, (int, np.integer)) else 0
 
 
-def _data(subject: Subject) -> str:
+def _data(subject: Subject) -> Section:
     codes, lines = subject.codes, []
     missing = missing_cells(codes)
     for place, column in enumerate(subject.model.schema_.columns):
-        share = _percent(float(missing[:, place].mean()))
+        share = percent(missing[:, place].mean())
         lines.append((column.name, column.type_name, _number_of_values(column), _contents(column, codes, place), share))
     complete = float((~missing).all(axis=1).mean())
-    text = f"{len(codes)} rows, {codes.shape[1]} columns; {_percent(complete)} of the rows are complete."
+    text = f"{len(codes)} rows, {codes.shape[1]} columns; {percent(complete).text} of the rows are complete."
     header = ("column", "type", "values", "most frequent, or range", "missing")
-    return section("The table", paragraph(text), table(header, lines))
+    return Section("table", "The table", [text, Listing("columns", header, lines)])
 
 
-def _number_of_values(column: Column) -> str:
-    return "" if column.is_continuous else str(len(column.values))
+def _number_of_values(column: Column) -> Any:
+    return Shown(None, "") if column.is_continuous else len(column.values)
 
 
-def _contents(column: Column, codes: Rows, place: int) -> str:
+def _contents(column: Column, codes: Rows, place: int) -> Shown:
     """Give the most frequent values of a column, or the range of its numbers."""
     if column.is_continuous:
         known = known_cells(codes, place)
-        least, middle, most = (column.shown(part) for part in np.quantile(known, [0, 0.5, 1])) if len(known) else "???"
-        return f"{least} to {most}, median {middle}"
+        if not len(known):
+            return Shown(None, "nothing known")
+        numbers = np.quantile(known, [0, 0.5, 1])
+        least, middle, most = (column.shown(part) for part in numbers)
+        values = dict(zip(("least", "median", "most"), column.decode(numbers), strict=True))
+        return Shown(values, f"{least} to {most}, median {middle}")
     shares = frequencies(codes, place, len(column.values))
     order = np.argsort(-shares, kind="stable")[:_VALUES]
     more = f", and {len(column.values) - _VALUES} more" if len(column.values) > _VALUES else ""
-    return ", ".join(f"{column.values[v]} {_percent(shares[v])}" for v in order) + more
+    text = ", ".join(f"{column.values[v]} {percent(shares[v]).text}" for v in order) + more
+    return Shown([{"value": column.values[v], "share": float(shares[v])} for v in order], text)
 
 
-def _fit(subject: Subject) -> str:
+def _fit(subject: Subject) -> Section:
     model = subject.model
     history, weights = model.history_, model.weights_
-    facts = [
-        ("variant", weights.variant),
-        ("objective", model.objective),
-        ("variables", len(model.schema_.columns)),
-        ("values", sum(model.schema_.cardinalities)),
-        ("arcs of positive weight", int((weights.table > 0).sum())),
-        ("iterations", history.steps[-1].iteration if len(history) else 0),
-        ("stopped", history.reason or "not recorded"),
-    ]
-    parts = [table(("", "the model"), facts)]
+    facts = {
+        "variant": weights.variant,
+        "objective": model.objective,
+        "variables": len(model.schema_.columns),
+        "values": sum(model.schema_.cardinalities),
+        "arcs of positive weight": int((weights.table > 0).sum()),
+        "iterations": history.steps[-1].iteration if len(history) else 0,
+        "stopped": history.reason or "not recorded",
+    }
+    parts: list[Facts | Picture] = [Facts("the model", facts)]
     if len(history):
-        parts.append(
-            picture(model.plot_history(), "the objective by iteration, of rows learned from and held-out rows")
-        )
-    return section("The fit", *parts)
+        parts.append(Picture(model.plot_history, "the objective by iteration, of rows learned from and held-out rows"))
+    return Section("fit", "The fit", parts)
 
 
-def _dependencies(subject: Subject) -> str:
+def _dependencies(subject: Subject) -> Section:
     mean = subject.marginals.mean(axis=0)
     order = np.argsort(-mean, axis=None, kind="stable")
     arcs = [(int(a) - 1, int(b)) for a, b in zip(*np.unravel_index(order, mean.shape), strict=True) if a > 0][:_ARCS]
-    lines = [(subject.name(a), subject.name(b), f"{mean[1 + a, b]:.3f}") for a, b in arcs if mean[1 + a, b] >= 0.005]
+    lines = [(subject.name(a), subject.name(b), rounded(mean[1 + a, b], 3)) for a, b in arcs if mean[1 + a, b] >= 0.005]
     text = (
         "Every row has its own forest of dependencies: each variable has one parent, another variable or the root. These are the "
         f"mean probabilities of arcs over {len(subject.some)} rows. Arcs say which value brings which along, not causes."
     )
-    return section(
+    names = subject.model.schema_.names
+    return Section(
+        "dependencies",
         "Strongest dependencies",
-        paragraph(text),
-        picture(plot_overview(subject.model.schema_.names, mean), "mean probability of arcs, parents by children"),
-        table(("parent", "child", "mean probability"), lines),
+        [
+            text,
+            Picture(lambda: plot_overview(names, mean), "mean probability of arcs, parents by children"),
+            Listing("arcs", ("parent", "child", "mean probability"), lines),
+        ],
     )
 
 
-def _changes(subject: Subject) -> str:
+def _changes(subject: Subject) -> Section:
     codes = [group.codes for group in subject.groups]
     found = find_changes(codes, subject.marginals)
-    title = "How dependencies change with the values"
+    name, title = "changes", "How dependencies change with the values"
     if not found:
-        return section(title, paragraph("No arc surely changes with the value of any variable in these rows."))
+        return Section(name, title, ["No arc surely changes with the value of any variable in these rows."])
     text = (
         "For each arc the variable whose values change its mean probability most, if by more than four standard errors and a "
         "hundredth. The picture shows all arcs that the first of them changes."
     )
-    parts = [paragraph(text), _change_table(subject, found), _contrast(subject, found[0])]
+    parts: list[str | Listing | Picture] = [
+        text,
+        _change_table("arcs", subject, found),
+        _contrast(subject, found[0]),
+    ]
     others = find_changes(codes, subject.marginals, outside=True)
     if others:
         parts += [
-            paragraph("The same, by variables that are neither parent nor child:"),
-            _change_table(subject, others),
+            "The same, by variables that are neither parent nor child:",
+            _change_table("arcs by other variables", subject, others),
         ]
-    return section(title, *parts)
+    return Section(name, title, parts)
 
 
-def _change_table(subject: Subject, found: list[Change]) -> str:
+def _change_table(name: str, subject: Subject, found: list[Change]) -> Listing:
     lines = [
         (
             f"{subject.name(c.parent)} \u2192 {subject.name(c.child)}",
             subject.groups[c.context].labels[c.high],
-            f"{c.high_share:.3f}",
+            rounded(c.high_share, 3),
             subject.groups[c.context].labels[c.low],
-            f"{c.low_share:.3f}",
+            rounded(c.low_share, 3),
         )
         for c in found[:_ARCS]
     ]
-    return table(("arc", "most probable where", "probability", "least probable where", "probability"), lines)
+    header = ("arc", "most probable where", "highest probability", "least probable where", "lowest probability")
+    return Listing(name, header, lines)
 
 
-def _contrast(subject: Subject, change: Change) -> str:
+def _contrast(subject: Subject, change: Change) -> Picture:
     """Draw what the values of one variable change, averaged over the rows that have them."""
     group, names = subject.groups[change.context], subject.model.schema_.names
     first, second = (subject.marginals[group.codes == code].mean(axis=0) for code in (change.high, change.low))
     contexts = group.labels[change.high], group.labels[change.low]
     nothing = [None] * len(names)
-    ax = plot_contrast(names, (nothing, nothing), (first, second), contexts=contexts)
-    return picture(ax, f"arcs more probable where {contexts[0]}, and where {contexts[1]}")
+    return Picture(
+        lambda: plot_contrast(names, (nothing, nothing), (first, second), contexts=contexts),
+        f"arcs more probable where {contexts[0]}, and where {contexts[1]}",
+    )
 
 
-def _calibration(subject: Subject) -> str:
+def _calibration(subject: Subject) -> Section:
     predictions = predict_cells(subject.model, subject.some, _seed(subject.model))
-    title = "Calibration"
+    name, title = "calibration", "Calibration"
     if not predictions:
         text = "There is no cell to predict: no discrete column, or every row has probability zero under the model."
-        return section(title, paragraph(text))
+        return Section(name, title, [text])
     bins = bin_predictions(list(predictions.values()))
     cells = sum(len(part.codes) for part in predictions.values())
     text = (
@@ -212,15 +226,24 @@ def _calibration(subject: Subject) -> str:
         "Log score: mean log probability of what is in the cell. Column alone: the same if it were predicted by the frequencies of "
         "its own column in this very table. Right: how often the most probable value is in the cell."
     )
-    return section(
+    groups = list(zip(*(part.tolist() for part in bins), strict=True))
+    return Section(
+        name,
         title,
-        paragraph(text),
-        picture(
-            plot_calibration(bins.predicted, bins.observed, bins.errors),
-            "predicted probability and how often it came true",
-        ),
-        table(header, lines),
-        paragraph(note, note=True),
+        [
+            text,
+            Picture(
+                lambda: plot_calibration(bins.predicted, bins.observed, bins.errors),
+                "predicted probability and how often it came true",
+            ),
+            Listing(
+                "groups",
+                ("predicted", "observed", "standard error", "predictions"),
+                [(rounded(a, 4), rounded(b, 4), rounded(c, 4), d) for a, b, c, d in groups],
+            ),
+            Listing("variables", header, lines),
+            Note(note),
+        ],
     )
 
 
@@ -228,11 +251,11 @@ def _prediction_line(subject: Subject, place: int, part: Predictions) -> tuple[A
     shares = frequencies(subject.codes, place, part.shares.shape[1])
     alone = float(np.log(shares[part.codes]).mean())
     frequent = float((part.codes == shares.argmax()).mean())
-    numbers = (f"{part.log_score:.3f}", f"{alone:.3f}", _percent(part.hits), _percent(frequent))
+    numbers = (rounded(part.log_score, 3), rounded(alone, 3), percent(part.hits), percent(frequent))
     return (subject.name(place), len(part.codes), *numbers)
 
 
-def _scores(subject: Subject) -> str:
+def _scores(subject: Subject) -> Section:
     model, some = subject.model, subject.some
     missing = missing_cells(some)
     states = np.where(missing, np.array(model.schema_.cardinalities, dtype=np.float64), 1.0).prod(axis=1)
@@ -241,16 +264,15 @@ def _scores(subject: Subject) -> str:
     scores = model.score_samples(table_of(model.schema_, scored))
     partition = model.log_partition()
     possible = scores[np.isfinite(scores)]
-    lines: list[tuple[Any, ...]] = [("rows scored", len(scores)), ("of probability zero", len(scores) - len(possible))]
+    facts: dict[str, Any] = {"rows scored": len(scores), "of probability zero": len(scores) - len(possible)}
     if len(possible):
         error = possible.std(ddof=1) / np.sqrt(len(possible)) if len(possible) > 1 else 0.0
-        sure = "" if partition.exact else f" \u00b1 {partition.standard_error:.4f}"
         alone = _independent_scores(model.schema_, subject.codes, scored)[np.isfinite(scores)]
-        lines += [
-            ("mean log p(row), nats", f"{possible.mean():.4f} \u00b1 {error:.4f}"),
-            ("columns as if independent", f"{alone.mean():.4f}"),
-            ("log partition", f"{partition.value:.4f}{sure}"),
-        ]
+        facts |= {
+            "mean log p(row), nats": with_error(possible.mean(), error),
+            "columns as if independent": rounded(alone.mean(), 4),
+            "log partition": with_error(partition.value, partition.standard_error),
+        }
     how = "exact" if partition.exact else "an estimate"
     if model.schema_.is_mixed:
         how += "; with continuous columns, p is a density in their units, and as if independent they are normal"
@@ -258,7 +280,7 @@ def _scores(subject: Subject) -> str:
         "These are held-out scores if the model was not fitted to these rows, which the model cannot know. Independent columns "
         f"have the frequencies of this table itself, an advantage. The partition is {how}."
     )
-    return section("Scores", table(("", "value"), lines), paragraph(note, note=True))
+    return Section("scores", "Scores", [Facts("value", facts), Note(note)])
 
 
 def _independent_scores(schema: Schema, codes: Rows, scored: Rows) -> Floats:
@@ -274,7 +296,3 @@ def _independent_scores(schema: Schema, codes: Rows, scored: Rows) -> Floats:
             shares = frequencies(codes, place, len(column.values))
             total[known] += np.log(shares[cells.astype(np.int64)])
     return total
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"

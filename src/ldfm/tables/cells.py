@@ -4,8 +4,8 @@ A column becomes `Cells`: an index into its distinct values for every row, -1 fo
 distinct values, of which there are few, so nothing later loops over cells.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -83,6 +83,13 @@ class Source:
     def names(self) -> list[str]:
         """Column names in the table's order."""
         return [cells.name for cells in self.columns]
+
+    def parts(self, rows: int) -> Iterator["Source"]:
+        """Give the cells in parts of so many rows, one at least; they know all distinct values, but not what they came from."""
+        for start in range(0, max(self.rows, 1), rows):
+            cut = slice(start, start + rows)
+            columns = [replace(cells, indices=cells.indices[cut]) for cells in self.columns]
+            yield Source(columns, len(columns[0].indices), named=self.named)
 
 
 class Numbering(dict[Any, int]):

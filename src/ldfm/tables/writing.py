@@ -2,8 +2,9 @@
 
 import csv
 import gzip
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,27 +27,36 @@ def is_csv(path: Path) -> bool:
 
 def write_table(path: Path, table: Any) -> None:
     """Write a frame, or a mapping of column names to cells, to a file; its format is told by its name."""
-    csv_wanted = is_csv(path)
+    if is_csv(path):
+        write_csv_parts(path, [table])
+        return
     with written_whole(path) as temporary:
-        if not csv_wanted:
-            _frame_of(table, path).write_parquet(temporary)
-        elif path.suffix.lower() == ".gz":
-            with gzip.open(temporary, "wt", encoding="utf-8", newline="") as file:
-                write_csv(file, table)
-        else:
-            with temporary.open("w", encoding="utf-8", newline="") as file:
-                write_csv(file, table)
+        _frame_of(table, path).write_parquet(temporary)
 
 
-def write_csv(file: TextIO, table: Any) -> None:
-    """Write a table as CSV: a header, then rows; missing cells are empty."""
-    columns = columns_of(table)
+def write_csv_parts(path: Path, parts: Iterable[Any]) -> None:
+    """Write tables with the same columns below each other to a CSV file, each as soon as it comes."""
+    with written_whole(path) as temporary, _opened(temporary, zipped=path.suffix.lower() == ".gz") as file:
+        write_csv(file, parts)
+
+
+def _opened(path: Path, *, zipped: bool) -> TextIO:
+    if zipped:
+        return gzip.open(path, "wt", encoding="utf-8", newline="")
+    return path.open("w", encoding="utf-8", newline="")
+
+
+def write_csv(file: TextIO, parts: Iterable[Any]) -> None:
+    """Write tables below each other as CSV: a header, then rows; missing cells are empty."""
     plain = csv.writer(file, lineterminator="\n")
     quoted = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    for row in (list(columns), *zip(*(map(text_of, cells) for cells in columns.values()), strict=True)):
-        # the csv module leaves carriage returns bare, and reads them as ends of rows
-        writer = quoted if any("\r" in text for text in row) else plain
-        writer.writerow(row)
+    for number, part in enumerate(parts):
+        columns = columns_of(part)
+        header = [] if number else [list(columns)]
+        for row in chain(header, zip(*(map(text_of, cells) for cells in columns.values()), strict=True)):
+            # the csv module leaves carriage returns bare, and reads them as ends of rows
+            writer = quoted if any("\r" in text for text in row) else plain
+            writer.writerow(row)
 
 
 def columns_of(table: Any) -> dict[str, Sequence[Any]]:
