@@ -30,7 +30,7 @@ _LEAST = 1e-4  # gaps below this, or negative by noise, are drawn here
 def plot_gaps(records: Records, rows: int, path: Path) -> None:
     """Draw the gap to the true network by network and model, averaged over splits."""
     networks = networks_of(records)
-    ax: Any = new_axes((1.1 * len(networks) + 5.0, 4.6))
+    ax: Any = new_axes((max(6.0, 0.9 * len(networks) + 1.0), 5.2))  # wider, its letters are too small to read on a page
     models = models_of(key for key in records if key.rows == rows)
     for place, model in enumerate(models):
         found = [mean_gap(records, rows, model, network) for network in networks]
@@ -48,7 +48,7 @@ def plot_gaps(records: Records, rows: int, path: Path) -> None:
     )
     ax.set_xticks(range(len(networks)), networks)
     ax.grid(axis="y", alpha=0.3)
-    ax.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(frameon=False, fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.08), ncol=4)
     ax.figure.savefig(path, dpi=150)
 
 
