@@ -4,13 +4,17 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed-$(shell cksum pyproject.toml | cut -d' ' -f1)
 
-.PHONY: demo test check format bench docs pictures clean
+.PHONY: demo test stranger check format bench docs pictures clean
 
 demo: $(BIN)/ldfm
 	$(BIN)/ldfm demo --output demo
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+
+# builds and installs into an environment of its own, with the Python that is given
+stranger:
+	$(PYTHON) tests/stranger.py
 
 check: $(STAMP)
 	$(BIN)/ruff format --check .

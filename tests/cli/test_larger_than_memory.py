@@ -8,6 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from command_line import Ldfm, assert_refused
+from ldfm.cli import filling
+
 pytest.importorskip("resource", reason="limits of Unix")
 ROWS, CELLS = 60_000, 5
 MEGABYTES = 20  # allowed beside what is there before the file is opened
@@ -53,6 +56,31 @@ def write(path: Path, rows: int) -> Path:
         lines = [",".join(table), *map(",".join, zip(*table.values(), strict=True))]
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path
+
+
+@pytest.mark.parametrize("how", ["marginal", "joint", "draw"])
+def test_parts_are_filled_as_the_whole_table(ldfm: Ldfm, model: Path, tmp_path: Path, how: str, monkeypatch) -> None:
+    rows = ["rain,,1.50", ",wet,2.5", "sun,dry,", "rain,wet,1.5", ",,"] * 3
+    (tmp_path / "holes.csv").write_text("\n".join(["sky,road,size", *rows]) + "\n")
+    impute = ("impute", model, tmp_path / "holes.csv", "--how", how)
+    whole = ldfm(*impute).stdout.splitlines()
+    monkeypatch.setattr(filling, "PART", 4)
+    parts = ldfm(*impute).stdout.splitlines()
+    assert len(parts) == 16
+    if how != "draw":
+        assert parts == whole
+    assert parts[:5] == whole[:5]  # the first part has the random numbers that the whole table has
+    assert all(all(line.split(",")) for line in parts)
+    drawn = {tuple(parts[start : start + 4]) for start in (1, 5, 9)}
+    assert len(drawn) > 1
+
+
+def test_a_row_that_is_wrong_is_named_by_its_place_in_the_file(
+    ldfm: Ldfm, model: Path, tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "odd.csv").write_text("sky,road,size\n" + "rain,,1.5\n" * 6 + "snow,,1.5\n")
+    monkeypatch.setattr(filling, "PART", 4)
+    assert_refused(ldfm("impute", model, tmp_path / "odd.csv"), "column 'sky' row 6: value 'snow'")
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs to know the size of a process")

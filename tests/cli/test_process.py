@@ -41,6 +41,14 @@ def test_version_is_told_without_loading_the_compiler() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"ldfm {__version__}\n", "")
 
 
+def test_a_small_fit_loads_nothing_that_takes_longer_than_itself(table: Path, tmp_path: Path) -> None:
+    heavy = "{'sklearn', 'pandas', 'polars', 'pyarrow', 'matplotlib', 'rich.progress', 'scipy.stats'}"
+    code = f"import sys; from ldfm.cli import main\ntry: main.run()\nfinally: print(*{heavy} & set(sys.modules))"
+    fit = ("fit", table, "-o", tmp_path / "m.ldfm", "--objective", "generation", "--jobs", "1", "--quiet")
+    ended = subprocess.run([sys.executable, "-c", code, *fit], capture_output=True, text=True, timeout=120)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "\n", "")
+
+
 def test_fit_without_a_terminal_shows_no_progress(table: Path, tmp_path: Path) -> None:
     ended = run("fit", table, "-o", tmp_path / "m.ldfm", "--objective", "generation", "--json")
     assert (ended.returncode, ended.stderr) == (0, "")
