@@ -1,5 +1,6 @@
 from itertools import product
 
+import joblib
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +8,7 @@ from hypothesis import strategies as st
 
 from ldfm.forests import log_sums
 from ldfm.weights import ArcWeights, arc_mask
+from mixed_models import random_mixed
 from models import random_weights
 
 
@@ -110,3 +112,18 @@ def test_bad_weights_are_named(change, message):
     good = {"table": np.where(arc_mask((2, 2)), 0.1, 0.0), "cardinalities": (2, 2), "stop": np.ones(5)}
     with pytest.raises(ValueError, match=message):
         ArcWeights(**{**good, **change})
+
+
+@pytest.mark.parametrize("mmap_mode", [None, "r"])
+@pytest.mark.parametrize("weights", [random_weights((2, 3), 0), random_mixed((2, 0), 0)], ids=["discrete", "mixed"])
+def test_weights_from_a_pickle_are_as_frozen_as_they_were(weights, mmap_mode, tmp_path):
+    def arrays(found):
+        kept = [found.table, found.stop, found.offsets, found.mask]
+        return kept + [part for part in getattr(found, "model", ()) if isinstance(part, np.ndarray)]
+
+    expected = arrays(weights)  # asked for, so that there is something to pickle
+    joblib.dump(weights, tmp_path / "weights")
+    found = arrays(joblib.load(tmp_path / "weights", mmap_mode=mmap_mode))
+    # to Numba an array that is frozen has another type than one that is not: kernels would be compiled again
+    assert [array.flags.writeable for array in found] == [array.flags.writeable for array in expected]
+    assert [array.tobytes() for array in found] == [array.tobytes() for array in expected]

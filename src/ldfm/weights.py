@@ -1,8 +1,8 @@
 """Arc weights of a discrete model: root, arc and stop weights, and their normalised form."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,6 +23,13 @@ class StateLayout:
     table: Floats
     cardinalities: tuple[int, ...]
     stop: Floats | None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle fields alone and make the weights anew: arrays are then as frozen as they were, whatever memory they lie in.
+
+        To Numba a frozen array has another type, for which it would compile every kernel again.
+        """
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
 
     @cached_property
     def offsets(self) -> Integers:
