@@ -129,7 +129,7 @@ def scale_columns(arcs, lane, steps, inverses):
     """
     n = arcs.shape[1]
     product = 1.0
-    exponent = 0
+    exponent = np.int64(0)  # to Numba a plain 0 has a type of its own, and what it is given to is compiled once more
     for j in range(n):
         inverses[lane, j] = 0.0
     for k in range(n + 1):

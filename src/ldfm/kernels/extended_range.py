@@ -53,7 +53,7 @@ def scale_columns(arcs, steps):
     product_exponent = 0
     for j in range(n):
         total = 0.0
-        total_exponent = 0
+        total_exponent = np.int64(0)
         for k in range(n + 1):
             mantissa, exponent = frexp(arcs[k, j])
             steps.mantissas[k, j] = mantissa
@@ -79,7 +79,7 @@ def eliminate(steps, base, rows, kept, drop_low):
     for m in range(base + rows - 1, base + kept - 1, -1):
         column = drop_low + m - base - kept
         leave = 0.0
-        leave_exponent = 0
+        leave_exponent = np.int64(0)
         for k in range(base, m):
             leave, leave_exponent = add(leave, leave_exponent, mantissas[k, column], exponents[k, column])
         if leave == 0.0:
@@ -135,11 +135,12 @@ def parent_weights(arcs, steps, row, j, weights):
 def log_forest_sum(arcs):
     """Give log Z of one arc matrix, -inf where some variable cannot be reached from the root."""
     n = arcs.shape[1]
-    steps = make_numbers(n, 1)
+    none, one = np.int64(0), np.int64(1)  # plain numbers have types of their own: `eliminate` would be compiled once more
+    steps = make_numbers(n, one)
     scale, scale_exponent = scale_columns(arcs, steps)
     if scale == 0.0:
         return -inf
-    product, exponent = eliminate(steps, 0, n + 1, 1, 0)
+    product, exponent = eliminate(steps, none, n + 1, one, none)
     if product == 0.0:
         return -inf
     return log_of(scale * product, scale_exponent + exponent)

@@ -69,11 +69,12 @@ def log_forest_sums(matrices, work, sums):
     rows, height, _ = matrices.shape
     scales = np.empty(LANES), np.empty(LANES, dtype=np.int64)
     products = np.empty(LANES)
+    none, one = np.int64(0), np.int64(1)  # plain numbers have types of their own: `eliminate` would be compiled once more
     for start in range(0, rows, LANES):
         trusted = _load_lanes(matrices, start, work, scales)
         if trusted:
             products[:] = 1.0
-            trusted = eliminate(work.steps, 0, work.multiples, height, 1, 0, LOST_AT_START, products) < inf
+            trusted = eliminate(work.steps, none, work.multiples, height, one, none, LOST_AT_START, products) < inf
         for lane in range(min(LANES, rows - start)):
             if trusted:
                 sums[start + lane] = _log_sum(scales, products, lane)

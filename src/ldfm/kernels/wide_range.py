@@ -73,11 +73,12 @@ def _parent_weights(arcs, steps, row, j, weights):
 def log_forest_sum_of_logs(logs):
     """Give log Z of one arc matrix (n + 1, n) of logs; -inf where some variable cannot be reached from the root."""
     height, n = logs.shape
-    steps = make_numbers(n, 1)
+    none, one = np.int64(0), np.int64(1)  # not of a type of their own, as plain numbers are
+    steps = make_numbers(n, one)
     scale, scale_exponent = _scale_columns(numbers_of(logs), steps)
     if scale == 0.0:
         return -inf
-    product, exponent = eliminate(steps, 0, height, 1, 0)
+    product, exponent = eliminate(steps, none, height, one, none)
     return log_of(scale * product, scale_exponent + exponent) if product > 0.0 else -inf
 
 
