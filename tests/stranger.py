@@ -34,7 +34,7 @@ class Stranger:
 
     def run(self, what: str, program: str, *arguments: object) -> str:
         """Run a program of the environment; give what it printed."""
-        start = time.perf_counter()
+        start, before = time.perf_counter(), os.times()
         command = [str(self.bin / program), *map(str, arguments)]
         ended = subprocess.run(
             command,
@@ -47,7 +47,9 @@ class Stranger:
         )
         if ended.returncode:
             sys.exit(f"{what}: {' '.join(command)} ended with {ended.returncode}\n{ended.stdout}{ended.stderr}")
-        print(f"{time.perf_counter() - start:7.1f} s  {what}", flush=True)
+        wall, after = time.perf_counter() - start, os.times()
+        work = sum(after[2:4]) - sum(before[2:4])  # of children: what an idle machine would take, or less
+        print(f"{wall:7.1f} s  {work:6.1f} s of processors  {what}", flush=True)
         return ended.stdout
 
 
