@@ -50,7 +50,7 @@ def scale_columns(arcs, steps):
     """Divide the columns of an arc matrix by their sums; the product of the sums is 0 with a column of zeros."""
     n = arcs.shape[1]
     product = 1.0
-    product_exponent = 0
+    product_exponent = np.int64(0)
     for j in range(n):
         total = 0.0
         total_exponent = np.int64(0)
@@ -75,7 +75,7 @@ def eliminate(steps, base, rows, kept, drop_low):
     """Eliminate rows; give the product of the `leave`s, 0 where no walk leads to the root."""
     mantissas, exponents = steps.mantissas, steps.exponents
     product = 1.0
-    product_exponent = 0
+    product_exponent = np.int64(0)
     for m in range(base + rows - 1, base + kept - 1, -1):
         column = drop_low + m - base - kept
         leave = 0.0
@@ -135,7 +135,8 @@ def parent_weights(arcs, steps, row, j, weights):
 def log_forest_sum(arcs):
     """Give log Z of one arc matrix, -inf where some variable cannot be reached from the root."""
     n = arcs.shape[1]
-    none, one = np.int64(0), np.int64(1)  # plain numbers have types of their own: `eliminate` would be compiled once more
+    # plain numbers have types of their own: `eliminate` would be compiled once more
+    none, one = np.int64(0), np.int64(1)
     steps = make_numbers(n, one)
     scale, scale_exponent = scale_columns(arcs, steps)
     if scale == 0.0:

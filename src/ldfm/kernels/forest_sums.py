@@ -69,7 +69,8 @@ def log_forest_sums(matrices, work, sums):
     rows, height, _ = matrices.shape
     scales = np.empty(LANES), np.empty(LANES, dtype=np.int64)
     products = np.empty(LANES)
-    none, one = np.int64(0), np.int64(1)  # plain numbers have types of their own: `eliminate` would be compiled once more
+    # plain numbers have types of their own: `eliminate` would be compiled once more
+    none, one = np.int64(0), np.int64(1)
     for start in range(0, rows, LANES):
         trusted = _load_lanes(matrices, start, work, scales)
         if trusted:
