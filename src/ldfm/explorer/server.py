@@ -62,12 +62,12 @@ class Explorer(ThreadingHTTPServer):
     allow_reuse_address = os.name == "posix"  # elsewhere it would share a busy port
 
     def __init__(self, model: LDFM, title: str, port: int = 0) -> None:
+        self.answers, self.desk = Answers(model, title), Desk()  # first: where it cannot listen, it is closed at once
         try:
             super().__init__((HOST, port), _Handler)
         except OSError as error:
             raise ValueError(f"port {port} cannot be used: {error.strerror}") from error
         self.token = secrets.token_urlsafe(18)
-        self.answers, self.desk = Answers(model, title), Desk()
         pages = files("ldfm.explorer") / "page"
         self.pages = {path.name: path.read_bytes() for path in pages.iterdir() if path.name.endswith(tuple(_TYPES))}
 
