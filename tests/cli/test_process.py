@@ -118,14 +118,16 @@ def explored(model: Path, *options: str) -> subprocess.Popen[str]:
 def test_ctrl_c_ends_the_page_with_0_within_a_second(model: Path) -> None:
     with explored(model) as process:
         assert process.stdout is not None
+        assert process.stderr is not None
         address = process.stdout.readline().strip()
         with urlopen(f"{address}api/model", timeout=10) as reply:
             assert json.load(reply)["title"] == "m.ldfm"
-        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline().startswith("Ctrl-C stops")
         began = time.perf_counter()
-        assert process.wait(10) == 0
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "stopped\n"
         assert time.perf_counter() - began < 1
-        assert process.stdout.read() == ""
+        assert (process.wait(30), process.stdout.read(), process.stderr.read()) == (0, "", "")
 
 
 def test_a_page_at_a_busy_port_is_refused(model: Path) -> None:

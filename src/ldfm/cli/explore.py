@@ -25,12 +25,12 @@ def explore(
     from ldfm.explorer import Explorer
 
     opened = open_model(model, seed, jobs, quiet=True)
-    with Explorer(opened, model.name, port) as server:
-        print(server.address, flush=True)
-        tell("Ctrl-C stops; after an installation the first answer compiles, which takes a minute or two", quiet)
-        try:
+    try:
+        with Explorer(opened, model.name, port) as server:
+            print(server.address, flush=True)
+            tell("Ctrl-C stops; after an installation the first answer compiles, which takes a minute or two", quiet)
             if not no_browser:
                 webbrowser.open(server.address)
             server.serve_forever()
-        except KeyboardInterrupt:
-            tell("stopped", quiet)
+    except KeyboardInterrupt:  # the way to end it
+        tell("stopped", quiet)
