@@ -17,7 +17,10 @@ from explorer_client import Client, serving
 from ldfm import LDFM, Budget
 from ldfm.explorer import Explorer
 from ldfm.explorer.desk import CancelledError, Desk
+from ldfm.learning import History
 from ldfm.parallel import stop_if_unwanted
+from ldfm.tables import Column, Schema
+from mixed_models import random_cells, random_mixed
 from models import random_weights, values_of
 
 PAGE = files("ldfm.explorer") / "page"
@@ -104,8 +107,9 @@ def test_the_forest_is_that_of_the_model(small: Client) -> None:
 
 
 def test_numbers_have_densities_and_are_given_as_numbers_or_texts() -> None:
-    table = {"kind": ["a", "b"] * 10, "x": np.linspace(-1, 1, 20), "y": np.linspace(0, 4, 20) ** 2}
-    model = LDFM(objective="generation", max_iter=1, random_state=0, n_jobs=1).fit(table)
+    columns = (Column("kind", ("a", "b"), "str"), *(Column(n, (), "float64", "continuous", 1.0, 2.0) for n in "xy"))
+    weights, model = random_mixed((2, 0, 0), seed=3), LDFM(random_state=0, n_jobs=1)
+    model._adopt(Schema(columns), weights, History(reason="a test"), random_cells(weights, 64, seed=0))
     with serving(model) as client:
         described = client.get("api/model").document["variables"][1]
         found = client.ask("posteriors", {"y": 2.5, "kind": "a"}, effort="quick").document["posteriors"]
