@@ -83,6 +83,7 @@ def read_csv_text(file: TextIO, what: str) -> Source:
         places = {text: index for index, text in enumerate(present)}
         recode = np.array([places.get(text, MISSING) for text in numbering], dtype=smallest_type(len(numbering)))
         columns.append(Cells(name, recode[np.concatenate(part)], present, "csv", text=True))
+        part.clear()  # or a large file would be there twice
     return Source(columns, len(columns[0].indices))
 
 
