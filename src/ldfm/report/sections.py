@@ -11,7 +11,7 @@ from ldfm.estimator import LDFM
 from ldfm.forests import marginals_of_arcs
 from ldfm.inference.exact import MAX_STATES
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
-from ldfm.report.calibration import Predictions, bin_predictions, predict_cells
+from ldfm.report.calibration import NumberPredictions, Predictions, bin_predictions, predict_cells, predict_numbers
 from ldfm.report.changes import Change, find_changes
 from ldfm.report.html import paragraph, picture, section, table
 from ldfm.report.rows import Groups, frequencies, known_cells, table_of
@@ -195,11 +195,19 @@ def _contrast(subject: Subject, change: Change) -> str:
 
 
 def _calibration(subject: Subject) -> str:
-    predictions = predict_cells(subject.model, subject.some, _seed(subject.model))
-    title = "Calibration"
-    if not predictions:
-        text = "There is no cell to predict: no discrete column, or every row has probability zero under the model."
-        return section(title, paragraph(text))
+    seed = _seed(subject.model)
+    predictions, numbers = predict_cells(subject.model, subject.some, seed), None
+    if any(subject.model.schema_.continuous):
+        numbers = predict_numbers(subject.model, subject.some, seed)
+    parts = (_calibrated_values(subject, predictions) if predictions else []) + (
+        _calibrated_numbers(subject, numbers) if numbers else []
+    )
+    if not parts:
+        parts = [paragraph("There is no cell to predict: every row has probability zero under the model.")]
+    return section("Calibration", *parts)
+
+
+def _calibrated_values(subject: Subject, predictions: dict[int, Predictions]) -> list[str]:
     bins = bin_predictions(list(predictions.values()))
     cells = sum(len(part.codes) for part in predictions.values())
     text = (
@@ -212,8 +220,7 @@ def _calibration(subject: Subject) -> str:
         "Log score: mean log probability of what is in the cell. Column alone: the same if it were predicted by the frequencies of "
         "its own column in this very table. Right: how often the most probable value is in the cell."
     )
-    return section(
-        title,
+    return [
         paragraph(text),
         picture(
             plot_calibration(bins.predicted, bins.observed, bins.errors),
@@ -221,7 +228,31 @@ def _calibration(subject: Subject) -> str:
         ),
         table(header, lines),
         paragraph(note, note=True),
+    ]
+
+
+def _calibrated_numbers(subject: Subject, numbers: NumberPredictions) -> list[str]:
+    text = (
+        f"{len(numbers.numbers)} numbers, one a row, each predicted from the other cells of its row. "
+        f"{_percent(numbers.covered)} are inside the middle 90% of what was predicted. The picture shows the share of numbers "
+        "below predicted quantiles."
     )
+    lines = []
+    for place in np.unique(numbers.variables).tolist():
+        part, column = numbers.of_variable(place), subject.model.schema_.columns[place]
+        alone = column.scale * known_cells(subject.codes, place).std()
+        figures = (_percent(part.covered), f"{part.error:.4g}", f"{alone:.4g}")
+        lines.append((subject.name(place), len(part.numbers), *figures))
+    header = ("variable", "cells", "inside the middle 90%", "root mean square error", "column alone")
+    note = "Column alone: the error if every cell were predicted by the mean of its column in this very table."
+    return [
+        paragraph(text),
+        picture(
+            plot_calibration(*numbers.levels()), "levels of predicted quantiles and the share of numbers below them"
+        ),
+        table(header, lines),
+        paragraph(note, note=True),
+    ]
 
 
 def _prediction_line(subject: Subject, place: int, part: Predictions) -> tuple[Any, ...]:
