@@ -20,7 +20,7 @@ from scipy.special import logsumexp
 from ldfm.forests import expected_statistics, log_sums
 from ldfm.kernels.elimination import make_workspace
 from ldfm.mixed_weights import MixedWeights
-from ldfm.types import Floats
+from ldfm.types import Floats, Integers
 
 MAX_STATES = 1 << 12  # of the discrete variables, up to which they are enumerated
 _WALKS = 50  # steps of a walk a variable
@@ -124,7 +124,7 @@ class PlainModel:
         self._fill_numbers(cells, parents, generator)
         return cells
 
-    def _fill_numbers(self, cells: Floats, parents: Floats, generator: np.random.Generator) -> None:
+    def _fill_numbers(self, cells: Floats, parents: Integers, generator: np.random.Generator) -> None:
         """Draw numbers down the forests."""
         weights, count = self.weights, len(cells)
         numbers = np.flatnonzero(weights.continuous)

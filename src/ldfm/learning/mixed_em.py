@@ -20,7 +20,6 @@ from ldfm.tables import MergedRows
 from ldfm.types import Floats
 
 NORMAL_ROWS = 1.0
-NORMAL_VARIANCE = 1.0
 RIDGE = 0.1
 LOGIT_RIDGE = 0.05
 VARIANCE_FLOOR = 1e-6
@@ -97,7 +96,7 @@ def fit_normals(sums: Floats) -> tuple[Floats, Floats, Floats]:
     c, cx, cxx, cy, cxy, cyy = sums
     a, b = _solve(c + RIDGE, cx, cxx + RIDGE, cy, cxy)
     squares = cyy - 2.0 * (a * cy + b * cxy) + a * a * c + 2.0 * a * b * cx + b * b * cxx
-    variances = (np.maximum(squares, 0.0) + RIDGE * (a * a + b * b) + NORMAL_ROWS * NORMAL_VARIANCE) / (c + NORMAL_ROWS)
+    variances = (np.maximum(squares, 0.0) + RIDGE * (a * a + b * b) + NORMAL_ROWS) / (c + NORMAL_ROWS)
     return a, b, np.maximum(variances, VARIANCE_FLOOR)
 
 
@@ -119,7 +118,7 @@ def log_prior_of_numbers(weights: MixedWeights) -> float:
     """Give the log prior of normal densities and logits, up to a constant."""
     normal, logit = weights.mask & weights.numeric, weights.logits
     a, b, v = weights.intercepts, weights.slopes, weights.deviations**2
-    normals = -0.5 * NORMAL_ROWS * np.log(v) - (RIDGE * (a * a + b * b) + NORMAL_ROWS * NORMAL_VARIANCE) / (2.0 * v)
+    normals = -0.5 * NORMAL_ROWS * np.log(v) - (RIDGE * (a * a + b * b) + NORMAL_ROWS) / (2.0 * v)
     return float(normals[normal].sum() - 0.5 * LOGIT_RIDGE * (a * a + b * b)[logit].sum())
 
 
