@@ -194,7 +194,7 @@ def test_a_mixed_fit_goes_on_to_the_same_bits(values, tmp_path, monkeypatch):
     x = rng.normal(size=60)
     table = {"x": x, "y": x + rng.normal(size=60), "z": np.where(x > 0, "a", "b")}
     table["y"][:10] = np.nan
-    monkeypatch.setattr(independent_draws, "MAX_STATES", 4096 if values == "enumerated" else 1)
+    monkeypatch.setattr(independent_draws, "MAX_STATES", 1024 if values == "enumerated" else 1)
     settings = {"max_iter": 24, "random_state": 0, "n_jobs": 1}
     whole = LDFM(**settings).fit(table)
     path, written = tmp_path / "fit.checkpoint", []

@@ -21,6 +21,7 @@ from scipy.special import logsumexp
 
 from ldfm.forests import expected_statistics, log_sums
 from ldfm.independent_draws import PlainModel, is_summable
+from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.history import History, Step
 from ldfm.learning.mixed_completion import MixedRows
 from ldfm.learning.mixed_em import fit_numbers, with_numbers
@@ -109,13 +110,11 @@ class MixedLikelihoodFit:
 
     def arrays(self) -> dict[str, Any]:
         """Give what `resume` needs, as arrays."""
-        return {name: np.asarray(value) for name, value in vars(self.state).items()} | {"completed": self.rows.codes}
+        return {**arrays_of_state(self.state), "completed": self.rows.codes}
 
     def resume(self, arrays: dict[str, Any], history: History) -> None:
         """Go on from where another run of the same fit was."""
-        for name, value in vars(self.state).items():
-            kind = type(value)
-            setattr(self.state, name, arrays[name].copy() if kind is np.ndarray else kind(arrays[name]))
+        restore_state(self.state, arrays)
         self.rows.codes = arrays["completed"].copy()
         self.weights, self.history = self._weights_of(self.state.parameters), history
 
