@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import norm
 
 from ldfm import LDFM, TableError
-from ldfm.report import html, write_report
+from ldfm.report import calibration, html, write_report
 from ldfm.report.calibration import Predictions, bin_predictions, predict_cells, predict_numbers
 from ldfm.report.changes import find_changes
 from ldfm.tables import MISSING, encode, read_source
@@ -41,7 +41,8 @@ def test_a_model_is_calibrated_on_its_own_draws_and_another_is_not():
     assert furthest(model_of(1), codes) > 5
 
 
-def test_numbers_are_calibrated_on_rows_like_those_learned_from_and_on_others_not():
+def test_numbers_are_calibrated_on_rows_like_those_learned_from_and_on_others_not(monkeypatch):
+    monkeypatch.setattr(calibration, "_SECONDS_A_ROW", 0.01)
     rng = np.random.default_rng(0)
     size = rng.normal(50.0, 10.0, 400)
     table = {"size": size, "weight": 2.0 * size + rng.normal(0.0, 9.0, 400)}
