@@ -93,8 +93,9 @@ except KeyboardInterrupt:
     [
         "model.query_log_likelihood(data, names[:15], names[15:20], budget=60.0)",
         "LDFM(objective='generation', max_iter=10**6, tol=0.0, n_jobs={jobs}).fit(data)",
+        "LDFM(objective='likelihood', max_iter=10**6, n_jobs={jobs}).fit(data)",
     ],
-    ids=["query", "fit"],
+    ids=["query", "em", "likelihood"],
 )
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_stops_within_a_second(jobs, call):

@@ -64,7 +64,7 @@ class LDFM(Pictures, OneToOneFeatureMixin, TransformerMixin, DensityMixin, BaseE
     prior
         None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`. Learning on the likelihood starts from EM with it.
     max_iter
-        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,000).
+        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,400).
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction

@@ -21,7 +21,7 @@ SPLIT = SPLITS[0]
 
 
 def plan_in(folder: Path, **options) -> Plan:
-    return Plan(["asia"], [500], [SPLIT], queries=5, effort=QUICK, folder=folder, **options)
+    return Plan(["asia"], [500], [SPLIT], **{"queries": 5, "effort": QUICK, "folder": folder, **options})
 
 
 @pytest.fixture(scope="module")
@@ -89,11 +89,29 @@ def test_a_run_that_is_killed_goes_on_where_it_was(stored, tmp_path, monkeypatch
         # junction trees add in any order: the last digits of exact answers may differ
         for part in ("cll", "cmll", "score"):
             assert record["result"][part]["mean"] == pytest.approx(whole[key]["result"][part]["mean"], rel=1e-12)
-    assert not list(tmp_path.glob(".*.checkpoint"))
+    assert not list(tmp_path.rglob("*.checkpoint"))
+
+
+def test_more_queries_do_not_learn_again(tmp_path, monkeypatch):
+    models = ("ldfm", "g-ldfm")
+    run(plan_in(tmp_path, models=models, queries=3), "", lambda _: None)
+    before = read_records(tmp_path)
+    learn = dict.fromkeys(("em", "likelihood"), lambda *_: pytest.fail("learned again"))
+    monkeypatch.setattr(paper, "FITS", {**paper.FITS, **learn})
+    assert run(plan_in(tmp_path, models=models, queries=4), "", lambda _: None) == 3
+    after = read_records(tmp_path)
+    for model in models:
+        key = Key(500, SPLIT, model, "asia")
+        assert before[key]["fit"] == after[key]["fit"]
+        assert (before[key]["queries"], after[key]["queries"]) == (3, 4)
+    other = Effort(**{**vars(QUICK), "em_iterations": QUICK.em_iterations + 1})
+    with pytest.raises(pytest.fail.Exception):
+        run(plan_in(tmp_path, models=("g-ldfm",), effort=other), "", lambda _: None)
 
 
 def test_the_checkpoint_of_another_fit_is_not_taken_up(stored, tmp_path):
-    (tmp_path / ".asia-500-likelihood.checkpoint").write_bytes(b"of something else")
+    (tmp_path / ".fits").mkdir()
+    (tmp_path / ".fits" / "asia-500-likelihood.checkpoint").write_bytes(b"of something else")
     assert run(plan_in(tmp_path, models=("ldfm",)), "", lambda _: None) == 2
     key = Key(500, SPLIT, "ldfm", "asia")
     assert read_records(tmp_path)[key]["result"] == read_records(stored / "paper")[key]["result"]

@@ -38,7 +38,9 @@ def test_errors_of_queries_are_honest(name, objective):
     for what, found in deviations.items():
         # 42 numbers: a share of 0.9 within 2 standard errors falls below 0.76 once in 200 times
         assert np.mean(np.concatenate(found) <= 2) >= 0.76, what
-        assert abs(np.concatenate(errors[what]).mean()) < 0.15, what
+        all_errors = np.concatenate(errors[what])
+        assert abs(all_errors.mean()) < 0.05 + 3 * all_errors.std(ddof=1) / np.sqrt(len(all_errors)), what
+        assert np.median(np.abs(all_errors)) < 0.3, what
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -100,11 +102,11 @@ def test_queries_of_everything_and_of_nothing(method):
     everything = model.query_log_likelihood(ROW, list(ROW), [], method=method)
     assert everything.joint[0] == pytest.approx(model.score_samples(ROW)[0], abs=max(4 * everything.joint_se[0], 1e-9))
     nothing = model.query_log_likelihood(ROW, [], list(ROW), method=method)
-    assert (nothing.joint[0], nothing.marginal[0], nothing.n_query[0]) == (0.0, 0.0, 0)
+    assert (nothing.joint[0], nothing.marginal[0], nothing.n_query[0]) == (pytest.approx(0.0, abs=1e-12), 0.0, 0)
     assert nothing.joint_se[0] == nothing.marginal_se[0] == 0.0
     assert nothing.diagnostics.met.all()
     neither = model.query_log_likelihood(ROW, [], [], method=method)
-    assert (neither.joint[0], neither.marginal[0]) == (0.0, 0.0)
+    assert (neither.joint[0], neither.marginal[0]) == (pytest.approx(0.0, abs=1e-12), 0.0)
     one_value = model.query_log_likelihood(ROW, ["x2"], ["x0"], method=method)
     assert one_value.joint[0] == pytest.approx(0.0, abs=1e-9)
 

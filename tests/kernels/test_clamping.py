@@ -54,7 +54,7 @@ class Case:
             sizes = np.array(stages[: len(self.cells)])
             order, known = generator.permutation(self.cells), self.known.copy()
             found[run], _ = clamp_in_turn(
-                model, known, order, self.values, sizes, first[run], forests, extra, work, generator, nothing
+                model, known, order, self.values, sizes, LEAST, first[run], forests, extra, work, generator, nothing
             )
             assert (known[self.cells] == self.values[self.cells]).all() or found[run] == -np.inf
         return np.exp(found)
@@ -64,6 +64,7 @@ class Case:
         return abs(estimates.mean() - self.truth) / (estimates.std(ddof=1) / np.sqrt(len(estimates)))
 
 
+LEAST = 0.3 * CHAINS * SWEEPS
 LIMIT = float(norm.isf(FALSE_ALARM / 2))
 
 
@@ -105,6 +106,7 @@ def test_stages_that_a_population_decides_are_told():
         case.cells,
         case.values,
         sizes,
+        LEAST,
         case.forests(case.given, 0)[0],
         forests,
         0,

@@ -48,7 +48,7 @@ class Effort:
     alphas: tuple[float, ...] = (1.0, 0.0, -2.0)
     tuning_queries: int = 40
     likelihood_steps: int | None = None
-    sweeps: int = 10_000
+    sweeps: int = 6_000
     peer_chains: int | None = None
 
 

@@ -12,6 +12,8 @@ import numpy as np
 from ldfm.bench.models import FITS, MODELS, Effort, Fit, Run, settings_of
 from ldfm.bench.protocol import ROWS, SPLITS, Rows, Split, draw_questions, draw_rows, gap_to, hash_of, summary_of
 from ldfm.bench.results import provenance, read, store
+from ldfm.estimator import LDFM
+from ldfm.estimator import load as load_model
 from ldfm.inference import QueryResult
 from ldfm.learning.checkpoint import CheckpointError
 from ldfm.networks import load, names
@@ -20,6 +22,7 @@ from ldfm.types import Floats
 PACKAGES = ("numpy", "numba", "scipy", "scikit-learn", "pyagrum")
 PROTOCOL = 1  # raised when rows, questions or scores are made another way: older records are then run again
 ORACLE = "oracle"
+ANSWERS = ("sweeps", "peer_chains")  # parts of the effort that fits of LDFMs do not depend on
 
 
 class Cell(NamedTuple):
@@ -157,25 +160,41 @@ def run(plan: Plan, command: str, say: Callable[[str], None] = _say) -> int:
 
 def _run_group(plan: Plan, group: list[Cell], command: str) -> Iterator[tuple[Cell, dict[str, Any]]]:
     """Fit once, answer all splits; yield records."""
-    first = group[0]
-    fit_name = MODELS[first.model].fit
-    rows = draw_rows(first.network, first.rows, plan.seed)
-    kept = plan.folder / f".{first.network}-{first.rows}-{fit_name}.checkpoint"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    watch = Stopwatch()
-    settings = Run(plan.effort, plan.seed, plan.n_jobs, kept)
-    try:
-        fit = FITS[fit_name](rows, settings)
-    except CheckpointError:  # of a run with other settings, or of another version
-        kept.unlink()
-        fit = FITS[fit_name](rows, settings)
-    spent = watch.read()
+    rows = draw_rows(group[0].network, group[0].rows, plan.seed)
+    fit = _fit_once(plan, group[0], rows)
     for cell in group:
         record = _run_cell(plan, cell, rows, fit)
-        record["fit"] = {**spent, **fit.facts}
+        record["fit"] = fit.facts
         record["provenance"] = provenance(command, PACKAGES)
         yield cell, record
-    kept.unlink(missing_ok=True)
+
+
+def _fit_once(plan: Plan, cell: Cell, rows: Rows) -> Fit:
+    """Learn what a cell needs, or take the model of an earlier run with the same settings; time is that of learning."""
+    name = MODELS[cell.model].fit
+    settings = {part: value for part, value in settings_of(cell.model, plan.effort).items() if part not in ANSWERS}
+    asked = {"protocol": PROTOCOL, "seed": plan.seed, "settings": settings, "hashes": rows.hashes}
+    place = plan.folder / ".fits" / f"{cell.network}-{cell.rows}-{name}"
+    model_file, facts_file, checkpoint = (
+        place.with_name(place.name + end) for end in (".ldfm", ".json", ".checkpoint")
+    )
+    run = Run(plan.effort, plan.seed, plan.n_jobs, checkpoint)
+    if facts_file.exists() and (kept := read(facts_file))["asked"] == asked:
+        return Fit(load_model(model_file).set_params(n_jobs=run.n_jobs, random_state=run.seed), kept["facts"])
+    place.parent.mkdir(parents=True, exist_ok=True)
+    watch = Stopwatch()
+    try:
+        fit = FITS[name](rows, run)
+    except CheckpointError:  # of a run with other settings, or of another version
+        checkpoint.unlink()
+        fit = FITS[name](rows, run)
+    fit = Fit(fit.model, {**watch.read(), **fit.facts, "commit": provenance("")["commit"]})
+    if isinstance(fit.model, LDFM):
+        facts_file.unlink(missing_ok=True)
+        fit.model.save(model_file)
+        store(facts_file, {"asked": asked, "facts": fit.facts})
+    checkpoint.unlink(missing_ok=True)
+    return fit
 
 
 def _run_cell(plan: Plan, cell: Cell, rows: Rows, fit: Fit) -> dict[str, Any]:

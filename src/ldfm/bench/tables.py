@@ -45,7 +45,7 @@ Published = dict[Key, float]
 def read_records(folder: Path) -> Records:
     """Read all cells stored in a folder."""
     found: Records = {}
-    for path in sorted(folder.rglob("*.json")):
+    for path in sorted(folder.glob("[!.]*/**/*.json")):
         record = read(path)
         cell = record["cell"]
         found[Key(cell["rows"], Split(*cell["split"]), cell["model"], cell["network"])] = record

@@ -67,7 +67,7 @@ def paper(
     alphas: Annotated[str, typer.Option(help="Of EM's prior, to choose from, comma-separated.")] = "1,0,-2",
     tuning_queries: Annotated[int, typer.Option(min=1, help="Validation queries to choose by.")] = 40,
     likelihood_steps: Annotated[int | None, typer.Option(min=1, help="Steps on the likelihood.")] = None,
-    sweeps: Annotated[int, typer.Option(min=1, help="Most sweeps a query of an LDFM.")] = 10_000,
+    sweeps: Annotated[int, typer.Option(min=1, help="Most sweeps a query of an LDFM.")] = 6_000,
     peer_chains: Annotated[int | None, typer.Option(min=2, help="Chains a query of peers.")] = None,
     seed: Seed = 0,
     jobs: Jobs = 1,

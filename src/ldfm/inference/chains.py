@@ -81,11 +81,22 @@ class Starts:
 
     def __init__(self, draws: Codes, cardinalities: tuple[int, ...]) -> None:
         self.draws = draws
+        self._forests: Integers | None = None
         # agreement on a rare value says more than on a frequent one
         self._surprise = [
             -np.log((np.bincount(draws[:, i], minlength=k) + 0.5) / (len(draws) + 0.5 * k))
             for i, k in enumerate(cardinalities)
         ]
+
+    def forests(self, model: Folded) -> Integers:
+        """Give a forest of each draw, (draws, n), drawn when first asked for and then always the same."""
+        if self._forests is None:
+            codes = self.draws.astype(np.int64)
+            forests = np.empty_like(codes)
+            generator = np.random.default_rng(0)  # threads that ask at the same time draw the same
+            draw_forests_of(model, codes, make_workspace(codes.shape[1]), generator, forests)
+            self._forests = forests
+        return self._forests
 
     def choose(self, known: Codes, count: int, generator: np.random.Generator) -> Integers:
         """Give (count, n): draws that agree with the known cells as far as any do, with the known cells put in."""

@@ -19,12 +19,15 @@ from ldfm.kernels.sweeps import Folded
 from ldfm.parallel import stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 
-GROUPS = 8  # independent populations: what standard errors are computed from
-FIRST = 128  # draws of the model that a population begins with
+GROUPS = 10  # independent populations: what standard errors are computed from
+MOST_FIRST = 360  # draws of the model that a population begins with, if there are so many for each
 WARM_UP = 100  # sweeps from states made to have evidence that no draw has
-FRESH = 4  # sweeps that move those draws on where they have been used before
-CHAINS = 64  # chains of a population: where chains are slow many short ones are worth more than few long ones
+FRESH = 4  # sweeps that move draws on where they have been used before
+CHAINS = 40  # chains of a population: where chains are slow many short ones are worth more than few long ones
 SWEEPS = 2  # sweeps of a chain after each clamp; all forests on the way are the next population
+LEAST_EVEN = (
+    0.3  # cells are clamped together as long as the weights are worth this share of the forests that chains visit
+)
 FEWEST_GROUPS = 5.0  # effective groups below which a standard error is not believed
 TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
@@ -117,18 +120,19 @@ def sample_query(
         stages[1],
         extra,
     )
-    # the first group only decides how many cells are clamped at a time
-    pilot = _run_group(question, _first(question, 1, FRESH, generator, row, starts)[0], generator)
+    # the first group, a small one, only decides how many cells are clamped at a time
+    deck = _Deck(model, starts, generator)
+    pilot = _run_group(question, deck.deal(), CHAINS // 2, generator)
     if pilot.log_evidence == -np.inf:  # too rare for clamping: begin with states that have the evidence
         question = question._replace(known=question.evidence, given=given[:0], given_stages=given[:0])
-        pilot = _run_group(question, _first(question, 1, WARM_UP, generator, row, starts)[0], generator)
+        pilot = _run_group(question, _made_to_fit(question, 1, generator, row, starts)[0], CHAINS // 2, generator)
     spent = pilot.sweeps
     groups: list[_Group] = []
     while True:
         count = max(GROUPS, len(groups))  # as many again as there are
-        fresh = WARM_UP if len(question.given) < len(given) else FRESH if groups else 0
-        firsts = _first(question, count, fresh, generator, row, starts)
-        new = [_run_group(question, first, generator) for first in firsts]
+        rare = len(question.given) < len(given)
+        firsts = _made_to_fit(question, count, generator, row, starts) if rare else (deck.deal() for _ in range(count))
+        new = [_run_group(question, first, CHAINS, generator) for first in firsts]
         groups += new
         spent += sum(group.sweeps for group in new)
         shares = _shares(np.array([group.log_evidence for group in groups]))
@@ -153,30 +157,52 @@ def _marginals(groups: list[_Group], shares: Floats) -> tuple[float, float, floa
     return *_sum_of_logs(records.mean(axis=1), shares), draws * effective / len(groups), worst
 
 
-def _first(
-    question: _Question, count: int, fresh: int, generator: np.random.Generator, row: int, starts: Starts
-) -> Integers:
-    """Give (count, FIRST, n): forests of draws of the model given what is known from the start, moved on by `fresh` sweeps."""
+class _Deck:
+    """Hands out draws of the model, as forests: each once as it is, then moved on by some sweeps each time."""
+
+    def __init__(self, model: Folded, starts: Starts, generator: np.random.Generator) -> None:
+        self._model, self._generator = model, generator
+        order = generator.permutation(len(starts.draws))
+        self._codes, self._forests = starts.draws[order].astype(np.int64), starts.forests(model)[order]
+        self._size = max(CHAINS * SWEEPS, min(MOST_FIRST, len(order) // (GROUPS + 1)))
+        self._dealt = 0
+
+    def deal(self) -> Integers:
+        """Give (size, n): as many forests for each population."""
+        chosen = np.arange(self._dealt, self._dealt + self._size) % len(self._codes)
+        self._dealt += self._size
+        codes, forests = self._codes[chosen], self._forests[chosen]
+        if self._dealt > len(self._codes):
+            free = np.full(codes.shape[1], -1)
+            move_on(self._model, free, codes, forests, FRESH, self._generator)
+            self._codes[chosen], self._forests[chosen] = codes, forests
+        return forests
+
+
+def _made_to_fit(question: _Question, count: int, generator: np.random.Generator, row: int, starts: Starts) -> Integers:
+    """Give (count, forests, n): forests of states made to have what is known, then moved on for long."""
     known, n = question.known, len(question.known)
-    codes, parents = start_states(question.model, known, count * FIRST, generator, row, starts)
-    move_on(question.model, known, codes, parents, fresh, generator)
-    return parents.reshape(count, FIRST, n)
+    codes, parents = start_states(question.model, known, count * CHAINS * SWEEPS, generator, row, starts)
+    move_on(question.model, known, codes, parents, WARM_UP, generator)
+    return parents.reshape(count, CHAINS * SWEEPS, n)
 
 
-def _run_group(question: _Question, first: Integers, generator: np.random.Generator) -> _Group:
+def _run_group(question: _Question, first: Integers, chains: int, generator: np.random.Generator) -> _Group:
     """Run one population: clamp the evidence, average marginals, clamp the query cells."""
     stop_if_unwanted()
     model, extra, asked = question.model, question.extra, question.asked
-    n = first.shape[1]
+    n, passes = first.shape[1], SWEEPS + (question.extra != NO_EXTRA)
+    least = LEAST_EVEN * chains * SWEEPS
     known, work = question.known.copy(), make_workspace(n)
-    forests = np.empty((CHAINS, SWEEPS, n), dtype=np.int64)
-    visits = np.zeros((CHAINS, n, model.most))
+    forests = np.empty((chains, SWEEPS, n), dtype=np.int64)
+    visits = np.zeros((chains, n, model.most))
     log_evidence, runs = clamp_in_turn(
         model,
         known,
         question.given,
         question.evidence,
         question.given_stages,
+        least,
         first,
         forests,
         extra,
@@ -185,7 +211,7 @@ def _run_group(question: _Question, first: Integers, generator: np.random.Genera
         visits,
     )
     if log_evidence == -np.inf:
-        return _Group(-np.inf, -np.inf, np.zeros((CHAINS, len(asked))), _count_sweeps(extra, runs))
+        return _Group(-np.inf, -np.inf, np.zeros((chains, len(asked))), chains * passes * runs)
     marginals = visits[:, asked, question.values[asked]] / SWEEPS
     population = forests.reshape(-1, n).copy()
     joint, more = clamp_in_turn(
@@ -194,6 +220,7 @@ def _run_group(question: _Question, first: Integers, generator: np.random.Genera
         asked,
         question.values,
         question.asked_stages,
+        least,
         population,
         forests,
         extra,
@@ -201,12 +228,7 @@ def _run_group(question: _Question, first: Integers, generator: np.random.Genera
         generator,
         visits[:0],
     )
-    return _Group(log_evidence, joint, marginals, _count_sweeps(extra, runs + more))
-
-
-def _count_sweeps(extra: int, runs: int) -> int:
-    """Give how many sweeps a group has made, those that moved its first draws on included."""
-    return FRESH * FIRST + CHAINS * (SWEEPS + (extra != NO_EXTRA)) * runs
+    return _Group(log_evidence, joint, marginals, chains * passes * (runs + more))
 
 
 def _shares(logs: Floats) -> Floats:
@@ -241,7 +263,13 @@ def _log_mean(logs: Floats, shares: Floats) -> tuple[float, float]:
     mean = float(shares @ values)
     if mean <= 0:
         return -np.inf, np.inf
-    return top + float(np.log(mean)), _spread(shares * (values / mean - 1.0), logs[:, None], shares)
+    parts = shares * (values / mean - 1.0)
+    return min(0.0, top + float(np.log(mean)) + _shortfall(parts)), _spread(parts, logs[:, None], shares)
+
+
+def _shortfall(parts: Floats) -> float:
+    """Give by how much the logs of means over groups are too low on average, half their variances, from deviations of mean 0."""
+    return 0.5 * len(parts) / (len(parts) - 1) * float((parts * parts).sum())
 
 
 def _sum_of_logs(means: Floats, shares: Floats) -> tuple[float, float]:
@@ -251,4 +279,6 @@ def _sum_of_logs(means: Floats, shares: Floats) -> tuple[float, float]:
         return -np.inf, np.inf
     with np.errstate(divide="ignore"):
         logs = np.log(means)
-    return float(np.log(whole).sum()), _spread(shares * (means / whole - 1.0).sum(axis=1), logs, shares)
+    parts = shares[:, None] * (means / whole - 1.0)
+    found = np.log(whole).sum() + _shortfall(parts)
+    return min(0.0, float(found)), _spread(parts.sum(axis=1), logs, shares)

@@ -18,12 +18,11 @@ from ldfm.kernels.sweeps import draw_forest, tree_sweeps
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 
 NO_EXTRA, GIBBS, TREE = 0, 1, 2
-LEAST_EVEN = 0.3  # cells are clamped together as long as the weights are worth this share of the population
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _evenness(logs):
-    """Give the effective share of a population with such log weights, and the log of their mean."""
+def _effective(logs):
+    """Give the effective number of members of a population with such log weights, and the log of their mean."""
     largest = -inf
     for p in range(logs.shape[0]):
         largest = max(largest, logs[p])
@@ -34,7 +33,7 @@ def _evenness(logs):
         weight = exp(logs[p] - largest)
         total += weight
         squares += weight * weight
-    return total * total / squares / logs.shape[0], largest + log(total / logs.shape[0])
+    return total * total / squares, largest + log(total / logs.shape[0])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -51,10 +50,10 @@ def _draw_ancestors(logs, log_mean, forests, generator, ancestors):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _clamp_some(model, known, cells, values, forests, fixed, logs):
+def _clamp_some(model, known, cells, values, forests, fixed, least, logs):
     """Clamp the first of `cells`, `fixed` many, and weight forests by their probability; give how many were clamped.
 
-    With `fixed` 0, as many as leave the weights even.
+    With `fixed` 0, as many as leave `least` effective forests, and at least one.
     """
     count, n = forests.shape
     below, messages = np.empty((n, model.most)), np.empty((n, model.most))
@@ -72,7 +71,7 @@ def _clamp_some(model, known, cells, values, forests, fixed, logs):
         for p in range(count):
             after = send_up(model.table, model.offsets, known, forests[p], orders[p], below, messages)
             trial[p] = after - before[p] if after > -inf else -inf
-        if fixed == 0 and clamped > 1 and _evenness(trial)[0] < LEAST_EVEN:
+        if fixed == 0 and clamped > 1 and _effective(trial)[0] < least:
             known[j] = -1
             clamped -= 1
             break
@@ -115,7 +114,7 @@ def run_chains(model, known, ancestors, extra, work, generator, forests, visits)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def clamp_in_turn(model, known, cells, values, stages, population, forests, extra, work, generator, visits):
+def clamp_in_turn(model, known, cells, values, stages, least, population, forests, extra, work, generator, visits):
     """Estimate log p(values of `cells` | known cells) from one population; give it, and how often chains were run.
 
     Parameters
@@ -125,7 +124,7 @@ def clamp_in_turn(model, known, cells, values, stages, population, forests, extr
     cells, values
         Variables to clamp, in this order, and (n,) the codes to clamp them to.
     stages
-        (cells,): how many to clamp at each stage; 0: as many as leave the weights of this population even, then filled in.
+        (cells,): how many to clamp at each stage; 0: as many as leave `least` effective forests of this population, then filled in.
     population
         (any number, n): forests drawn given the known cells.
     forests
@@ -147,9 +146,9 @@ def clamp_in_turn(model, known, cells, values, stages, population, forests, extr
         runs = 1
     while done < len(cells):
         weights = logs[: len(population)]
-        stages[runs] = _clamp_some(model, known, cells[done:], values, population, stages[runs], weights)
+        stages[runs] = _clamp_some(model, known, cells[done:], values, population, stages[runs], least, weights)
         done += stages[runs]
-        log_mean = _evenness(weights)[1]
+        log_mean = _effective(weights)[1]
         total += log_mean
         last = done == len(cells)
         if total == -inf or (last and not len(visits)):

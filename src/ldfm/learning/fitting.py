@@ -43,7 +43,7 @@ class FitSettings:
     prior
         Of the weights; learning on the likelihood starts from EM with it, or with a small floor where it is None.
     max_iter, tol
-        As in the estimator; `max_iter` None: 200 iterations of EM or 2,000 steps.
+        As in the estimator; `max_iter` None: 200 iterations of EM or 2,400 steps.
     seed
         Whole number from which everything random is made.
     checkpoint

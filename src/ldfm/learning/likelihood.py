@@ -55,7 +55,14 @@ class Stage(NamedTuple):
     collapsed: int = 0
 
 
-STAGES = (Stage(0.5, 1.0, 1), Stage(0.1, 1.0, 1, 1), Stage(0.02, 0.5, 1, 1), Stage(0.005, 0.25, 1, 1))
+STAGES = (
+    Stage(0.5, 1.0, 1),
+    Stage(0.1, 1.0, 1, 1),
+    Stage(0.02, 1.0, 1, 1),
+    Stage(0.005, 0.7, 1, 1),
+    Stage(0.001, 0.5, 1, 1),
+    Stage(0.0002, 0.25, 1, 1),
+)
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class LikelihoodSettings:
         Threads (None: all cores) and progress (0: silent).
     """
 
-    max_iter: int = 2000
+    max_iter: int = 2400
     batch: int | None = None
     check_every: int = 50
     n_jobs: int | None = None
@@ -291,18 +298,18 @@ class LikelihoodFit:
         The same rows, cells and random numbers are asked of every stage, so that scores can be compared. Rows count as often as
         their weight says.
         """
-        if self.all_codes is not None:
-            partition = logsumexp(log_sums(weights, self.all_codes, self.settings.n_jobs))
-            scores = log_sums(weights, held_out.codes, self.settings.n_jobs) - partition
+        n_jobs = self.settings.n_jobs
+        tables = ExactTables(weights, n_jobs)
+        if np.prod([float(k) for k in self.cardinalities]) <= MAX_STATES:
+            scores = log_sums(weights, held_out.codes, n_jobs) - tables.log_partition()
             return np.asarray(scores * held_out.weights / held_out.weights.mean())
         generator = np.random.default_rng([self.seed, 7])
         n = held_out.codes.shape[1]
-        small = np.prod([float(k) for k in self.cardinalities]) <= MAX_STATES
-        chosen = generator.permutation(len(held_out.codes))[: 10 * JUDGED_ROWS if small else JUDGED_ROWS]
+        chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
         places = generator.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)
         asked, given = places < max(1, 2 * n // 5), places >= n - n // 3
         found = find_queries(
-            ExactTables(weights, self.settings.n_jobs),
+            tables,
             held_out.only(chosen)._replace(codes=np.where(asked | given, held_out.codes[chosen], MISSING)),
             asked,
             "auto",
