@@ -2,11 +2,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import CancelledError
 
 import pytest
 
-from ldfm.parallel import blocks, count_jobs, map_in_order, stop_if_unwanted
+from ldfm.parallel import blocks, count_jobs, map_in_order, stop_if_unwanted, unwanted_when
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
@@ -109,3 +111,18 @@ def test_ctrl_c_stops_within_a_second(jobs, call):
         stopped = float(process.stdout.readline())
     assert stopped - sent < 1.0
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_work_ends_once_it_is_unwanted(jobs):
+    unwanted = threading.Event()
+
+    def one(item: int) -> int:
+        if item == 3:
+            unwanted.set()
+        return item
+
+    with pytest.raises(CancelledError), unwanted_when(unwanted):
+        list(map_in_order(one, range(1000), jobs))
+    stop_if_unwanted()  # outside it is nobody's business
+    assert list(map_in_order(one, range(5), jobs)) == [0, 1, 2, 3, 4]

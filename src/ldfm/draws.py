@@ -44,11 +44,12 @@ def move(
     sweeps: int,
     key: Sequence[int],
     n_jobs: int | None = 1,
-    collapsed: int = 0,
+    collapsed: Sequence[int] = (),
 ) -> None:
     """Run a chain from each row of `codes` (chains, n), in place; known cells (`known` >= 0) stay.
 
-    After so many blocked sweeps so many of collapsed Gibbs, which know no forest: `parents` are then those of earlier values.
+    The blocks of chains at the places `collapsed` then make a sweep of collapsed Gibbs, which knows no forest: their `parents` are
+    those of earlier values.
     """
 
     def one_block(job: tuple[int, slice]) -> None:
@@ -56,8 +57,8 @@ def move(
         generator = np.random.default_rng([*key, place])
         work = make_workspace(codes.shape[1])
         sweep_rows(model, known[rows], codes[rows], parents[rows], sweeps, work, generator)
-        if collapsed:
-            gibbs_rows(model, known[rows], codes[rows], collapsed, work, generator)
+        if place in collapsed:
+            gibbs_rows(model, known[rows], codes[rows], 1, work, generator)
 
     list(map_in_order(one_block, enumerate(blocks(len(codes), BLOCK_CHAINS)), n_jobs))
 

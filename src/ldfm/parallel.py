@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
 
@@ -29,13 +30,24 @@ def blocks(rows: int, size: int) -> list[slice]:
 
 
 def stop_if_unwanted() -> None:
-    """End the work of a thread of `map_in_order` whose results nobody waits for any more, after Ctrl-C or an error.
+    """End the work of a thread whose results nobody waits for any more, by a `CancelledError`.
 
-    Python cannot stop a thread from outside: items that take long call this about every tenth of a second.
+    These are threads of `map_in_order` after Ctrl-C or an error, and those in `unwanted_when`. Python cannot stop a thread from
+    outside: items that take long call this about every tenth of a second.
     """
     unwanted = getattr(_this_thread, "unwanted", None)
     if unwanted is not None and unwanted.is_set():
         raise CancelledError
+
+
+@contextmanager
+def unwanted_when(event: threading.Event) -> Iterator[None]:
+    """Let `stop_if_unwanted` end what this thread does in the block once the event is set."""
+    _this_thread.unwanted = event
+    try:
+        yield
+    finally:
+        _this_thread.unwanted = None
 
 
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
@@ -47,7 +59,9 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jo
     jobs = count_jobs(n_jobs)
     pending = iter(items)
     if jobs == 1:
-        yield from map(function, pending)
+        for item in pending:
+            stop_if_unwanted()
+            yield function(item)
         return
     first_two = list(islice(pending, 2))
     if len(first_two) < 2:
@@ -64,6 +78,7 @@ def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jo
         waiting.extend(pool.submit(one, item) for item in islice(pending, 2 * jobs - 2))
         try:
             while waiting:
+                stop_if_unwanted()
                 result = waiting.popleft().result()
                 waiting.extend(pool.submit(one, item) for item in islice(pending, 1))
                 yield result

@@ -2,10 +2,15 @@
 
 import json
 import os
+import re
+import signal
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -102,3 +107,38 @@ def test_output_that_cannot_be_written_is_a_fault(model: Path) -> None:
     with Path("/dev/full").open("w") as full:
         ended = run("info", model, stdout=full)
     assert (ended.returncode, ended.stderr) == (1, "ldfm: No space left on device\n")
+
+
+def explored(model: Path, *options: str) -> subprocess.Popen[str]:
+    command = [LDFM_COMMAND, "explore", model, "--no-browser", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@needs_unix
+def test_ctrl_c_ends_the_page_with_0_within_a_second(model: Path) -> None:
+    with explored(model) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = process.stdout.readline().strip()
+        with urlopen(f"{address}api/model", timeout=10) as reply:
+            assert json.load(reply)["title"] == "m.ldfm"
+        assert process.stderr.readline().startswith("Ctrl-C stops")
+        began = time.perf_counter()
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == "stopped\n"
+        assert time.perf_counter() - began < 1
+        assert (process.wait(30), process.stdout.read(), process.stderr.read()) == (0, "", "")
+
+
+def test_a_page_at_a_busy_port_is_refused(model: Path) -> None:
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        ended = run("explore", model, "--no-browser", "--port", busy.getsockname()[1])
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"ldfm: port \d+ cannot be used: Address already in use\n", ended.stderr)
+
+
+def test_only_a_model_can_be_explored(table: Path) -> None:
+    ended = run("explore", table, "--no-browser")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)

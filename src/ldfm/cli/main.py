@@ -8,7 +8,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ldfm import __version__
-from ldfm.cli import bench, demo, forest, models, networks, questions, reports, rows
+from ldfm.cli import bench, demo, explore, forest, models, networks, questions, reports, rows
 
 app = typer.Typer(
     name="ldfm",
@@ -18,7 +18,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # boxes break the reason for an error into lines
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _part in (models, questions, rows, forest, reports, networks, demo):
+for _part in (models, questions, rows, forest, explore, reports, networks, demo):
     app.add_typer(_part.app)
 app.add_typer(bench.app, name="bench")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # --help is instant without the compiler that learning needs
     from ldfm.learning import Dirichlet, ModifiedDirichlet
-    from ldfm.tables import Column, Schema
+    from ldfm.tables import Schema
 
 
 def parse_prior(text: str) -> "Dirichlet | ModifiedDirichlet | None":
@@ -39,6 +39,8 @@ def parse_evidence(texts: Sequence[str] | None, schema: "Schema") -> dict[str, A
 
 def parse_query(texts: Sequence[str] | None, schema: "Schema") -> dict[str, Any | None]:
     """Read COLUMN,... or COLUMN=VALUE,...; columns without a value have None."""
+    from ldfm.tables.evidence import unknown_column
+
     found: dict[str, Any | None] = {}
     for part in _parts(texts):
         if part in schema.names:
@@ -47,7 +49,7 @@ def parse_query(texts: Sequence[str] | None, schema: "Schema") -> dict[str, Any 
             name, value = _assignment("query", part, schema)
             found[name] = value
         else:
-            raise ValueError(_unknown("query", part, schema))
+            raise ValueError(unknown_column("query", part, schema))
     if len({value is None for value in found.values()}) > 1:
         raise ValueError(
             "query must give a value to all of its columns (their joint probability) or to none (posteriors)"
@@ -61,32 +63,12 @@ def _parts(texts: Sequence[str] | None) -> list[str]:
 
 
 def _assignment(what: str, part: str, schema: "Schema") -> tuple[str, Any]:
+    from ldfm.tables.evidence import unknown_column, value_of_text
+
     # names and values may have = in them: the longest name of the model's that fits
     fitting = [column for column in schema.columns if part.startswith(f"{column.name}=")]
     if not fitting:
         name, equals, _ = part.partition("=")
-        raise ValueError(_unknown(what, name, schema) if equals else f"{what} must be COLUMN=VALUE, not {part!r}")
+        raise ValueError(unknown_column(what, name, schema) if equals else f"{what} must be COLUMN=VALUE, not {part!r}")
     column = max(fitting, key=lambda column: len(column.name))
-    return column.name, _value(what, part[len(column.name) + 1 :], column)
-
-
-def _value(what: str, text: str, column: "Column") -> Any:
-    from ldfm.tables.texts import text_as
-    from ldfm.tables.writing import text_of
-
-    value = text_as(text, column.type_name)
-    if column.is_continuous:
-        if not isinstance(value, (int, float)):
-            raise ValueError(f"{what}: column {column.name!r} has numbers, not {text!r}")
-        return value
-    for known in column.values:
-        # True == 1, but is not what was asked for
-        if text_of(known) == text or (known == value and isinstance(known, bool) == isinstance(value, bool)):
-            return known
-    values = ", ".join(map(repr, column.values[:12])) + (", ..." if len(column.values) > 12 else "")
-    raise ValueError(f"{what}: column {column.name!r} has no value {text!r}; its values are {values}")
-
-
-def _unknown(what: str, name: str, schema: "Schema") -> str:
-    names = ", ".join(map(repr, schema.names[:12])) + (", ..." if len(schema.names) > 12 else "")
-    return f"{what} names column {name!r}, which the model does not have; it has {names}"
+    return column.name, value_of_text(what, part[len(column.name) + 1 :], column)

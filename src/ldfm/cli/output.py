@@ -1,27 +1,16 @@
 """What commands print."""
 
-import json
-import math
 import sys
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
+from ldfm.json_text import json_text
+
 
 def print_json(document: Any) -> None:
-    """Print one JSON document; infinite numbers and NaN, which JSON does not have, become null, dates text."""
-    print(json.dumps(_plain(document), allow_nan=False))
-
-
-def _plain(document: Any) -> Any:
-    if isinstance(document, dict):
-        return {key: _plain(value) for key, value in document.items()}
-    if isinstance(document, (list, tuple)):
-        return [_plain(value) for value in document]
-    if isinstance(document, date):
-        return document.isoformat()
-    return None if isinstance(document, float) and not math.isfinite(document) else document
+    """Print one JSON document; infinite numbers and NaN become null, dates text."""
+    print(json_text(document))
 
 
 def shown(value: Any) -> str:

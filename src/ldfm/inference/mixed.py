@@ -20,7 +20,7 @@ from ldfm.kernels.forest_draws import NO_FOREST
 from ldfm.kernels.mixed_states import climb_cells, draw_parents_of, fill_conditionals
 from ldfm.kernels.mixed_sweeps import BLOCKED, BOTH, GIBBS, TREE, draw_forests_of, mixed_sweeps, sweep_rows
 from ldfm.mixed_weights import MixedWeights
-from ldfm.parallel import map_in_order
+from ldfm.parallel import map_in_order, stop_if_unwanted
 from ldfm.progress import progress
 from ldfm.tables import MergedRows, merge_rows, missing_cells, only_cells
 from ldfm.types import Booleans, Floats, Integers
@@ -143,6 +143,7 @@ def sample_marginals(
         shares = np.zeros((CHAINS, RECORDS, len(known), weights.model.most))
         normals = np.zeros((CHAINS, sweeps, len(known), 2))
         for chain in range(CHAINS):
+            stop_if_unwanted()
             state, records = (cells[chain], parents[chain]), (shares[chain], normals[chain])
             mixed_sweeps(weights.model, known, *state, kernel, sweeps, schedule, generator, *records)
         meter.sweeps += CHAINS * sweeps
@@ -299,6 +300,7 @@ def _clamped(
     singles: list[Floats] = []
     while True:
         for _ in range(max(GROUPS, len(logs))):  # as many again as there are
+            stop_if_unwanted()
             cells, parents = _population(model, known, kernel, generator, row)
             own = np.empty((len(cells), len(asked)))
             fill_conditionals(model.weights.model, cells, parents, asked, values, own)

@@ -46,7 +46,7 @@ class Stage(NamedTuple):
     sweeps
         Of each chain a step: sharper weights take longer to follow.
     collapsed
-        Further sweeps of each, of collapsed Gibbs.
+        Steps after which each chain has made a sweep of collapsed Gibbs too, which is dear; 0: never.
     """
 
     pull: float
@@ -57,11 +57,11 @@ class Stage(NamedTuple):
 
 STAGES = (
     Stage(0.5, 1.0, 1),
-    Stage(0.1, 1.0, 1, 1),
-    Stage(0.02, 1.0, 1, 1),
-    Stage(0.005, 0.7, 1, 1),
-    Stage(0.001, 0.5, 1, 1),
-    Stage(0.0002, 0.25, 1, 1),
+    Stage(0.1, 1.0, 1, 4),
+    Stage(0.02, 1.0, 1, 4),
+    Stage(0.005, 0.7, 1, 4),
+    Stage(0.001, 0.5, 1, 4),
+    Stage(0.0002, 0.25, 1, 4),
 )
 
 
@@ -244,9 +244,10 @@ class LikelihoodFit:
         return expected_counts(weights, state.chains, np.full(len(state.chains), 1.0 / len(state.chains)), n_jobs).arcs
 
     def _move(self, weights: ArcWeights, sweeps: int, collapsed: int = 0) -> None:
-        codes, key = self.state.chains, (self.seed, 4, self.state.step)
+        codes, step = self.state.chains, self.state.step
         free = np.full(codes.shape, -1, dtype=np.int64)
-        move(fold(weights), free, codes, free.copy(), sweeps, key, self.settings.n_jobs, collapsed)
+        some = range(step % collapsed, len(codes), collapsed) if collapsed else ()
+        move(fold(weights), free, codes, free.copy(), sweeps, (self.seed, 4, step), self.settings.n_jobs, some)
 
     def _record(self) -> float:
         """Note where the fit is; give the objective: the mean conditional log-likelihood of training rows."""
