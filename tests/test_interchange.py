@@ -87,3 +87,27 @@ def test_bad_settings_are_refused(settings, reason):
 def test_a_row_without_unknown_cells_is_refused():
     with pytest.raises(ValueError, match="no unknown cell"):
         to_arviz(model_of(0), {"x0": ["v1"], "x1": ["v2"], "x2": ["v1"], "x3": ["v0"]})
+
+
+def test_draws_of_numbers_follow_the_posterior():
+    from arviz_stats.base import array_stats
+
+    rng = np.random.default_rng(0)
+    size = rng.normal(50.0, 10.0, 200)
+    table = {"size": size, "weight": 2 * size + rng.normal(0, 9, 200), "kind": np.where(size > 52, "large", "small")}
+    model = LDFM(objective="generation", max_iter=10, random_state=0, n_jobs=1).fit(table)
+    row = {"size": [55.0], "weight": [np.nan], "kind": [None]}
+    data = to_arviz(model, row, draws=300, method="tree")
+    answer = model.marginals(row)
+    weight, kind = data["posterior"]["weight"].values, data["posterior"]["kind"].sel(kind_value="large").values
+    for drawn, found, error in (
+        (weight, answer.numbers["weight"].means[0], answer.numbers["weight"].mean_errors[0]),
+        (kind, answer.probabilities["kind"][0, 0], answer.standard_errors["kind"][0, 0]),
+    ):
+        effective = array_stats.ess(drawn, chain_axis=0, draw_axis=1, method="mean")
+        assert abs(drawn.mean() - found) < 5 * np.hypot(error, drawn.std() / np.sqrt(effective))
+    assert weight.std() == pytest.approx(answer.numbers["weight"].deviations[0], rel=0.2)
+    assert data["observed_data"]["size"].item() == pytest.approx(55.0)
+    kinds = data["posterior"]["kind"].idxmax("kind_value").values.ravel()
+    drawn = {"size": np.full(1200, 55.0), "weight": weight.ravel(), "kind": kinds}
+    np.testing.assert_allclose(data["sample_stats"]["lp"].values.ravel(), model.log_forest_sum(drawn))

@@ -1,16 +1,20 @@
 """Forests and draws in the forms of other libraries: networkx graphs and ArviZ data (``pip install 'ldfm[interchange]'``)."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ldfm.draws import fold
 from ldfm.forests import log_sums
+from ldfm.inference import mixed
 from ldfm.inference.chains import Chains, Kernel, Starts, start_states
+from ldfm.kernels.elimination import schedule_of
+from ldfm.kernels.mixed_sweeps import sweep_rows
 from ldfm.learning import draw_from
 from ldfm.model import ForestModel
-from ldfm.tables import MISSING, TableError, encode, missing_cells, read_source
-from ldfm.types import Codes, Integers
+from ldfm.tables import TableError, encode, missing_cells, read_source
+from ldfm.types import Rows
 from ldfm.version import __version__
 
 if TYPE_CHECKING:
@@ -81,64 +85,99 @@ def to_arviz(
     Returns
     -------
     data
-        Group `posterior` has for each unknown variable an array (chain, draw, its values): 1 for the value drawn and else 0, so
-        that means are posterior probabilities, and ``data["posterior"]["lung"].idxmax("lung_value")`` are the values.
-        Group `sample_stats` has `lp`, the log probability of the draw up to the partition; `observed_data` the known cells.
+        Group `posterior` has for each unknown discrete variable an array (chain, draw, its values): 1 for the value drawn and else
+        0, so that means are posterior probabilities, and ``data["posterior"]["lung"].idxmax("lung_value")`` are the values. Unknown
+        numbers are arrays (chain, draw) in the table's units. Group `sample_stats` has `lp`, the log probability, or density, of
+        the draw up to the partition; `observed_data` the known cells.
     """
     try:
         from arviz_base import from_dict
     except ImportError as error:
         raise ImportError("draws for ArviZ need arviz-base; try: pip install 'ldfm[interchange]'") from error
 
-    if model.schema_.is_mixed:
-        raise TableError("draws for ArviZ are made from discrete columns, and this model has continuous ones")
     known = _codes_of(model, row)
     columns = model.schema_.columns
-    unknown = [place for place, code in enumerate(known) if code == MISSING]
-    if not unknown:
+    missing = missing_cells(known)
+    if not missing.any():
         raise TableError("row 0 has no unknown cell to draw")
     states = _run_chains(model, known, (chains, draws, sweeps), method)
-    flat = states.reshape(-1, states.shape[-1])
-    indicators = {columns[i].name: np.eye(len(columns[i].values))[states[..., i]] for i in unknown}
-    groups: dict[str, Any] = {
-        "posterior": indicators,
-        "sample_stats": {"lp": log_sums(model.weights_, flat, model.n_jobs).reshape(states.shape[:2])},
-    }
-    seen = {c.name: np.array(str(c.values[code])) for c, code in zip(columns, known, strict=True) if code != MISSING}
-    if seen:
-        groups["observed_data"] = seen
-    dimensions = {columns[i].name: [f"{columns[i].name}_value"] for i in unknown}
-    labels: dict[str, Any] = {f"{columns[i].name}_value": list(columns[i].values) for i in unknown}
+    logs = log_sums(model.weights_, states.reshape(-1, len(columns)), model.n_jobs) - model.schema_.log_scales.sum()
+    groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {"lp": logs.reshape(states.shape[:2])}}
+    dimensions: dict[str, list[str]] = {}
+    labels: dict[str, Any] = {}
+    for i, column in enumerate(columns):
+        drawn = states[..., i]
+        if not missing[i]:
+            value = column.decode(known[i : i + 1])[0]
+            groups.setdefault("observed_data", {})[column.name] = np.array(
+                value if column.is_continuous else str(value)
+            )
+        elif column.is_continuous:
+            groups["posterior"][column.name] = column.centre + column.scale * drawn
+        else:
+            groups["posterior"][column.name] = np.eye(len(column.values))[drawn.astype(np.int64)]
+            dimensions[column.name] = [f"{column.name}_value"]
+            labels[f"{column.name}_value"] = list(column.values)
     attributes = {"inference_library": "ldfm", "inference_library_version": __version__, "method": method}
     data: xarray.DataTree = from_dict(groups, coords=labels, dims=dimensions, attrs={"posterior": attributes})
     return data
 
 
-def _run_chains(model: ForestModel, known: Codes, counts: tuple[int, int, int], method: Kernel) -> Integers:
+def _run_chains(model: ForestModel, known: Rows, counts: tuple[int, int, int], method: Kernel) -> Rows:
     """Give (chains, draws, n): states of chains, some sweeps apart."""
     chains, draws, sweeps = counts
     if min(counts) < 1:
         raise ValueError(f"chains, draws and sweeps must be 1 or more, not {chains}, {draws} and {sweeps}")
     if method not in ("gibbs", "tree", "blocked"):
         raise ValueError(f"method must be 'gibbs', 'tree' or 'blocked', not {method!r}")
-    weights, folded = model.weights_, fold(model.weights_)
     seed = model.random_state
     generator = seed if isinstance(seed, np.random.Generator) else np.random.default_rng(seed)
-    kept = model.draws_ if hasattr(model, "draws_") else draw_from(weights, 0, model.n_jobs)
-    codes, parents = start_states(folded, known, chains, generator, 0, Starts(kept, weights.cardinalities))
+    start = _start_mixed if model.schema_.is_mixed else _start_discrete
+    move = start(model, known, chains, method, generator)
+    move(_WARM_UP)
+    return np.stack([move(sweeps) for _ in range(draws)], axis=1)
+
+
+Move = Callable[[int], Rows]  # makes so many sweeps of all chains; gives a copy of their states
+
+
+def _draws_of(model: ForestModel) -> Rows:
+    return model.draws_ if hasattr(model, "draws_") else draw_from(model.weights_, 0, model.n_jobs)
+
+
+def _start_discrete(
+    model: ForestModel, known: Rows, chains: int, method: Kernel, generator: np.random.Generator
+) -> Move:
+    weights, folded = model.weights_, fold(model.weights_)
+    starts = Starts(_draws_of(model), weights.cardinalities)
+    codes, parents = start_states(folded, known, chains, generator, 0, starts)
     running = Chains(folded, known, codes, parents, generator)
-    running.move(method, _WARM_UP)
-    states = np.empty((draws, *codes.shape), dtype=np.int64)
-    for draw in range(draws):
+
+    def move(sweeps: int) -> Rows:
         running.move(method, sweeps)
-        states[draw] = running.codes
-    return np.swapaxes(states, 0, 1)
+        return running.codes.copy()
+
+    return move
 
 
-def _codes_of(model: ForestModel, row: Any) -> Codes:
+def _start_mixed(model: ForestModel, known: Rows, chains: int, method: Kernel, generator: np.random.Generator) -> Move:
+    weights = model.weights_
+    starts = mixed.MixedStarts(_draws_of(model), weights.continuous)
+    cells, parents = mixed.start_states(weights, known, chains, generator, 0, starts)
+    tiled, schedule = np.tile(known, (chains, 1)), schedule_of(len(known), 1)
+
+    def move(sweeps: int) -> Rows:
+        kernel = mixed.KERNEL_OF[method]
+        sweep_rows(weights.model, tiled, cells, parents, kernel, sweeps, schedule, generator)
+        return cells.copy()
+
+    return move
+
+
+def _codes_of(model: ForestModel, row: Any) -> Rows:
     """Give the codes of a table with one row."""
     codes = encode(read_source(row), model.schema_).codes
     if len(codes) != 1:
         raise TableError(f"one row is wanted, the table has {len(codes)}")
-    first: Codes = codes[0]
+    first: Rows = codes[0]
     return first

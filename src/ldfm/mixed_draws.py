@@ -4,14 +4,13 @@ Blocks of chains have random numbers of their own, as in `ldfm.draws`.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from scipy.special import logsumexp
 
 from ldfm.draws import BLOCK_CHAINS, Annealed, next_share, resample
-from ldfm.forests import log_sums
-from ldfm.kernels.elimination import make_workspace, schedule_of
+from ldfm.independent_draws import PlainModel, is_summable
+from ldfm.kernels.elimination import schedule_of
 from ldfm.kernels.mixed_arcs import MixedModel, fill_sums
 from ldfm.kernels.mixed_sweeps import BOTH, sweep_rows
 from ldfm.mixed_weights import MixedWeights
@@ -20,7 +19,8 @@ from ldfm.types import Floats, Integers
 
 _SWEEPS_A_STEP = 2
 _LAST_SWEEPS = 30
-_WALKS = 50  # steps of a walk a variable
+_DRAWS = 8  # independent draws that weights choose among, for one that is kept
+FEWEST = 0.05  # part of weighted draws that must be effective
 _WIDER = 1.5  # how much wider than its densities a number starts
 
 
@@ -43,39 +43,6 @@ def move(
         sweep_rows(model, known[rows], cells[rows], parents[rows], kernel, sweeps, schedule, generator)
 
     list(map_in_order(one_block, enumerate(blocks(len(cells), BLOCK_CHAINS)), n_jobs))
-
-
-def mixing_alone(weights: MixedWeights) -> MixedWeights:
-    """Give the weights of continuous variables with all densities standard normal."""
-    zeros, ones = np.zeros(weights.table.shape), np.ones(weights.table.shape)
-    return replace(weights, intercepts=zeros, slopes=zeros, deviations=ones)
-
-
-def log_partition_of_numbers(weights: MixedWeights) -> float:
-    """Give the log partition where all variables are continuous.
-
-    Densities integrate to 1 whatever the parents' numbers are, so what is left is the forest sum of the mixing weights.
-    """
-    n = len(weights.cardinalities)
-    peaks = 0.5 * n * np.log(2.0 * np.pi)
-    return float(log_sums(mixing_alone(weights), np.zeros((1, n)))[0] + peaks)
-
-
-def draw_numbers(weights: MixedWeights, count: int, generator: np.random.Generator) -> Floats:
-    """Give (count, n) independent draws where all variables are continuous: forests of the mixing weights, then numbers."""
-    n = len(weights.cardinalities)
-    drawn, matrices = np.empty((1, count, n), dtype=np.int64), np.empty((1, n + 1, n))
-    mixing_alone(weights).fill_draws(np.zeros((1, n)), matrices, make_workspace(n), _WALKS * n, generator, drawn)
-    parents, cells = drawn[0], np.full((count, n), np.nan)
-    noise = generator.standard_normal((count, n))
-    for _ in range(n):  # every round fills the children of what is filled
-        for j in range(n):
-            x = np.where(parents[:, j] < 0, 0.0, cells[np.arange(count), parents[:, j]])
-            ready = np.isnan(cells[:, j]) & ~np.isnan(x)
-            row = 1 + parents[ready, j]
-            means = weights.intercepts[row, j] + weights.slopes[row, j] * x[ready]
-            cells[ready, j] = means + weights.deviations[row, j] * noise[ready, j]
-    return cells
 
 
 def anneal(
@@ -183,16 +150,26 @@ def _anneal_block(
 def find_log_partition(
     weights: MixedWeights, chains: int, key: Sequence[int], n_jobs: int | None
 ) -> tuple[float, float]:
-    """Give the log partition and its standard error, 0 where it is exact."""
-    if all(weights.continuous):
-        return log_partition_of_numbers(weights), 0.0
-    found = anneal(weights, chains, key, n_jobs, spread=0.2)
-    return found.value, found.standard_error
+    """Give the log partition and its standard error, 0 where it is exact: from independent draws, else by annealing."""
+    if is_summable(weights):
+        plain = PlainModel(weights)
+        if not weights.logits.any():
+            return plain.log_partition, 0.0
+        found = plain.draw_weighted(_DRAWS * chains, np.random.default_rng(list(key)), n_jobs)
+        if found.effective > FEWEST:
+            return plain.log_partition + found.log_ratio, found.standard_error
+    annealed = anneal(weights, chains, key, n_jobs, spread=0.2)
+    return annealed.value, annealed.standard_error
 
 
 def draw_from(weights: MixedWeights, count: int, key: Sequence[int], n_jobs: int | None) -> Floats:
-    """Give draws of a model (count, n), independent where all variables are continuous, else by annealing."""
-    if all(weights.continuous):
-        return draw_numbers(weights, count, np.random.default_rng(list(key)))
+    """Give draws of a model (count, n), nearly independent where discrete variables have few joint states, else by annealing."""
+    if is_summable(weights):
+        generator = np.random.default_rng(list(key))
+        more = _DRAWS if weights.logits.any() else 1
+        found = PlainModel(weights).draw_weighted(more * count, generator, n_jobs)
+        if found.effective > FEWEST:
+            chosen = resample(found.log_weights, generator)[:: len(found.cells) // count][:count]
+            return found.cells[chosen]
     cells: Floats = np.asarray(anneal(weights, count, key, n_jobs, spread=0.7).codes, dtype=np.float64)
     return cells

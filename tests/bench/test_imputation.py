@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ldfm.bench import imputation
+from ldfm.bench.mixture import best_mixture, fit_mixture
 from ldfm.bench.pages import render_all
 
 HERE = Path(__file__).parents[2]
@@ -55,6 +56,32 @@ def test_peers_fill_what_is_removed(name):
     assert 0.2 < found["numbers"] < 1.4
     kept = ~removed[test][:, :-1]
     np.testing.assert_allclose(filled.numbers[kept], imputation.standardised(table, table.numbers)[test][kept])
+
+
+def test_a_mixture_finds_shared_components():
+    rng = np.random.default_rng(0)
+    spot, numbers = rng.integers(2, size=600), rng.normal(size=(600, 2))
+    numbers[:, 1] = 0.9 * numbers[:, 0] + 0.3 * numbers[:, 1]
+    numbers += 6.0 * spot[:, None]
+    classes = np.where(spot == 1, 2, rng.integers(2, size=600))  # two classes share a component
+    found = best_mixture(numbers[:500], classes[:500], 0)
+    assert len(found.shares) == 2
+    shared = int(found.means[:, 0].argmin())
+    np.testing.assert_allclose(found.kinds[shared], [0.5, 0.5, 0.0], atol=0.1)
+    assert found.covariances[shared][0, 1] == pytest.approx(0.9, abs=0.2)
+    truth = -np.log(0.3) - np.log(2 * np.pi) - 1.0 - np.log(2.0) - 0.5 * np.log(2.0)
+    assert found.log_density(numbers[500:], classes[500:]).mean() == pytest.approx(truth, abs=0.3)
+
+
+def test_densities_of_mixtures_integrate_to_one():
+    rng = np.random.default_rng(1)
+    numbers, classes = rng.normal(size=(80, 1)), rng.integers(3, size=80)
+    for diagonal in (False, True):
+        found, likelihood = fit_mixture(numbers, classes, 2, rng, diagonal=diagonal)
+        grid = np.linspace(-12, 12, 2001)[:, None]
+        total = sum(np.exp(found.log_density(grid, np.full(2001, code))).sum() for code in range(3)) * 24 / 2000
+        assert total == pytest.approx(1.0, abs=1e-6)
+        assert found.log_density(numbers, classes).mean() == pytest.approx(likelihood, abs=1e-3)
 
 
 def test_densities_of_classes_are_proper():

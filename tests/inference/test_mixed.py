@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
+from ldfm.independent_draws import PlainModel
 from ldfm.inference import Budget, TooManyStatesError, engine_of
 from ldfm.inference.mixed import MixedStarts
-from ldfm.mixed_draws import draw_from, draw_numbers, log_partition_of_numbers
+from ldfm.mixed_draws import draw_from
 from mixed_models import merged, random_mixed
 from oracles.mixed import Grid
 
@@ -60,13 +61,16 @@ def test_densities_on_a_grid_integrate_to_one(small):
         known.numbers[0].density(0, points)
 
 
-def test_joint_densities_agree_with_integration(small):
+@pytest.mark.parametrize("method", ["auto", "gibbs", "tree", "blocked"])
+def test_joint_densities_agree_with_integration(small, method):
     engine, grid = small
     step = np.exp(grid.log_step / 2)
     # cells on the grid: its shares divided by its steps are densities
     rows = np.array([[0.0, 0.3, 2.0], [1.5, -0.9, 0.0], [0.0, 0.3, 2.0]])
     asked = np.array([[True, False, True], [True, True, False], [True, True, True]])
-    found = engine.queries(merged(rows), asked, "auto", Budget(), SEED, 0)
+    found = engine.queries(merged(rows), asked, method, Budget(), SEED, 0)
+    if method != "auto":  # other sweeps, other random numbers
+        assert (found.joint != engine.queries(merged(rows), asked, "auto", Budget(), SEED, 0).joint).all()
     for place, row in enumerate(rows):
         evidence = grid.shares(np.where(asked[place], np.nan, row))
         same = np.abs(grid.cells - row) < 1e-9
@@ -113,14 +117,26 @@ def test_draws_agree_with_integration(small):
         assert abs(feature(drawn).mean() - shares @ feature(grid.cells)) < LARGEST * error
 
 
-def test_climbing_comes_to_the_top(small):
+@pytest.mark.parametrize("method", ["auto", "gibbs", "tree", "blocked"])
+def test_climbing_comes_to_the_top(small, method):
     engine, grid = small
     row = np.array([np.nan, 0.3, np.nan])
-    top = engine.most_probable(merged(row[None]), "auto", SEED)[0]
+    top = engine.most_probable(merged(row[None]), method, SEED)[0]
     fits = np.abs(grid.cells[:, 1] - 0.3) < 1e-9
     best = grid.cells[fits][np.argmax(grid.logs[fits])]
     assert top[2] == best[2]
     assert top[0] == pytest.approx(best[0], abs=0.2)  # the grid's steps are 0.3 wide
+
+
+def test_the_most_probable_value_is_found_by_enumeration(small):
+    engine, grid = small
+    row = np.array([[0.0, 0.3, np.nan]])
+    fits = (np.abs(grid.cells[:, :2] - row[0, :2]) < 1e-9).all(axis=1)
+    best = grid.cells[fits][np.argmax(grid.logs[fits])]
+    for method in ("auto", "exact"):
+        np.testing.assert_allclose(engine.most_probable(merged(row), method, SEED)[0], best, atol=1e-9)
+    with pytest.raises(TooManyStatesError, match="row 0: a cell of a continuous column is unknown"):
+        engine.most_probable(merged([[np.nan, 0.3, 1.0]]), "exact", SEED)
 
 
 def test_arc_marginals_of_incomplete_rows_are_averages(small):
@@ -132,8 +148,8 @@ def test_arc_marginals_of_incomplete_rows_are_averages(small):
 def test_numbers_alone_have_an_exact_partition_and_independent_draws():
     weights = random_mixed((0, 0), 9)
     grid = Grid(weights, reach=12.0, points=241)
-    assert log_partition_of_numbers(weights) == pytest.approx(grid.log_partition, abs=1e-6)
-    drawn = draw_numbers(weights, 4000, np.random.default_rng(0))
+    assert PlainModel(weights).log_partition == pytest.approx(grid.log_partition, abs=1e-6)
+    drawn = PlainModel(weights).draw(4000, np.random.default_rng(0))
     shares = grid.shares()
     for feature in (lambda c: c[:, 0], lambda c: c[:, 1], lambda c: c[:, 0] * c[:, 1], lambda c: c[:, 1] ** 2):
         error = feature(drawn).std() / np.sqrt(len(drawn))

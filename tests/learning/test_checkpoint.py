@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldfm import LDFM
+from ldfm import LDFM, independent_draws
 from ldfm import load as load_model
 from ldfm.learning import CheckpointError, fitting
+from ldfm.learning.checkpoint import write_checkpoint
 from ldfm.networks import load
 
 CHILD = """
@@ -181,3 +182,36 @@ def test_a_cut_checkpoint_is_named(objective, tmp_path):
     with pytest.raises(CheckpointError, match="is not a checkpoint of a fit"):
         LDFM(checkpoint=path, **settings).fit(rows)
     assert list(Path(tmp_path).iterdir()) == [path]
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+@pytest.mark.parametrize("values", ["enumerated", "not enumerated"])  # then chains are kept, too
+def test_a_mixed_fit_goes_on_to_the_same_bits(values, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=60)
+    table = {"x": x, "y": x + rng.normal(size=60), "z": np.where(x > 0, "a", "b")}
+    table["y"][:10] = np.nan
+    monkeypatch.setattr(independent_draws, "MAX_STATES", 1024 if values == "enumerated" else 1)
+    settings = {"max_iter": 24, "random_state": 0, "n_jobs": 1}
+    whole = LDFM(**settings).fit(table)
+    path, written = tmp_path / "fit.checkpoint", []
+
+    def write_and_die(*arguments):
+        write_checkpoint(*arguments)
+        written.append(arguments)
+        if len(written) == 2:
+            raise Killed
+
+    monkeypatch.setattr(fitting, "write_checkpoint", write_and_die)
+    with pytest.raises(Killed):
+        LDFM(**settings, checkpoint=path).fit(table)
+    assert int(written[-1][2]["step"]) == 20
+    model = LDFM(**settings, checkpoint=path).fit(table)
+    for name in ("table", "intercepts", "slopes", "deviations"):
+        assert np.array_equal(getattr(model.weights_, name), getattr(whole.weights_, name))
+    np.testing.assert_array_equal(model.history_.objective, whole.history_.objective)
+    with pytest.raises(CheckpointError, match="another fit"):
+        LDFM(**settings | {"random_state": 1}, checkpoint=path).fit(table)

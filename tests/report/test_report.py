@@ -7,10 +7,10 @@ import pytest
 from scipy.stats import norm
 
 from ldfm import LDFM, TableError
-from ldfm.report import html, write_report
-from ldfm.report.calibration import Predictions, bin_predictions, predict_cells
+from ldfm.report import calibration, html, write_report
+from ldfm.report.calibration import Predictions, bin_predictions, predict_cells, predict_numbers
 from ldfm.report.changes import find_changes
-from ldfm.tables import MISSING
+from ldfm.tables import MISSING, encode, read_source
 from models import random_weights, values_of
 
 SHAPE = (2, 3, 2, 2)
@@ -39,6 +39,26 @@ def test_a_model_is_calibrated_on_its_own_draws_and_another_is_not():
     # ten bins at 5 standard errors: a false alarm in a hundred thousand
     assert furthest(model, codes) < 5
     assert furthest(model_of(1), codes) > 5
+
+
+def test_numbers_are_calibrated_on_rows_like_those_learned_from_and_on_others_not(monkeypatch):
+    monkeypatch.setattr(calibration, "_SECONDS_A_ROW", 0.01)
+    rng = np.random.default_rng(0)
+    size = rng.normal(50.0, 10.0, 400)
+    table = {"size": size, "weight": 2.0 * size + rng.normal(0.0, 9.0, 400)}
+    model = LDFM(objective="generation", max_iter=20, random_state=0, n_jobs=1).fit(table)
+    codes = encode(read_source(table), model.schema_).codes
+    found = predict_numbers(model, codes, 0)
+    assert len(found.numbers) == 120
+    for place, column in enumerate(table.values()):
+        part = found.of_variable(place)
+        assert np.abs(part.numbers[:, None] - column).min(axis=1).max() < 1e-9
+    levels, observed, errors = found.levels()
+    assert (np.abs(observed - levels) < 4.5 * errors).all()
+    assert 0.8 < found.covered < 0.98
+    assert found.of_variable(1).error == pytest.approx(9.0, rel=0.35)
+    wide = predict_numbers(model, 3.0 * codes * np.array([1.0, -1.0]), 0)
+    assert wide.covered < 0.6
 
 
 def test_incomplete_rows_have_one_cell_hidden_each():

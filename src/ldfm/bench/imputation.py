@@ -1,8 +1,9 @@
 """Mixed tables that come with scikit-learn: filling removed cells, and held-out log-density, beside what users would take instead.
 
 A fifth of all cells is removed at random; every method learns from the rows of four folds, holes and all, and fills those of the
-fifth. Density is that of complete rows: each method learns from four folds and scores the fifth, numbers in standardised units. The
-Gaussian mixture, chosen by BIC, and the kernel estimate, its width by cross-validation, have a density for each class.
+fifth. Density is that of complete rows: each method learns from four folds and scores the fifth, numbers in standardised units.
+Components of the Gaussian mixture have shares of the classes, BIC chooses their number; the kernel estimate, its width chosen by
+cross-validation, has a density for each class.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ldfm.bench.mixture import best_mixture
 from ldfm.bench.protocol import hash_of
 from ldfm.bench.results import provenance, read, store
 from ldfm.types import Booleans, Floats
@@ -22,6 +24,7 @@ TREES, ROUNDS = 20, 3  # of random forests: more take hours for tables of thirty
 TABLES = ("iris", "wine", "diabetes", "breast_cancer")
 PEERS = ("mean or mode", "5 nearest neighbours", "chained regressions", "chained random forests")
 OURS = "ldfm"
+MIXTURE = "Gaussian mixture, shared components"
 
 
 class Mixed(NamedTuple):
@@ -151,14 +154,13 @@ def errors_of(table: Mixed, removed: Booleans, test: Booleans, filled: Filled) -
 
 def densities_of(table: Mixed, test: Booleans, seed: int, n_jobs: int | None) -> dict[str, float]:
     """Give the mean log-density of test rows, numbers standardised."""
-    from sklearn.mixture import GaussianMixture
     from sklearn.model_selection import GridSearchCV
     from sklearn.neighbors import KernelDensity
 
     from ldfm.estimator import LDFM
 
-    numbers = standardised(table, table.numbers)
-    mixture = per_class(table, test, lambda rows: _best_mixture(GaussianMixture, rows))
+    numbers, classes = standardised(table, table.numbers), table.classes.astype(np.int64)
+    mixture = best_mixture(numbers[~test], classes[~test], 0).log_density(numbers[test], classes[test])
     kernel = per_class(
         table,
         test,
@@ -167,17 +169,7 @@ def densities_of(table: Mixed, test: Booleans, seed: int, n_jobs: int | None) ->
     frame = table._replace(numbers=numbers).frame(np.zeros((len(numbers), len(table.names)), dtype=np.bool_))
     model = LDFM(random_state=seed, n_jobs=n_jobs).fit({name: cells[~test] for name, cells in frame.items()})
     ours = model.score_samples({name: cells[test] for name, cells in frame.items()})
-    return {OURS: float(ours.mean()), "Gaussian mixture": mixture, "kernel estimate": kernel}
-
-
-def _best_mixture(make: Any, rows: Floats) -> Any:
-    """Give the Gaussian mixture that BIC prefers."""
-    made = [
-        make(count, covariance_type=kind, random_state=0, reg_covar=1e-4).fit(rows)
-        for count in range(1, min(6, len(rows) // 10) + 1)
-        for kind in ("full", "diag")
-    ]
-    return min(made, key=lambda mixture: mixture.bic(rows))
+    return {OURS: float(ours.mean()), MIXTURE: float(mixture.mean()), "kernel estimate": kernel}
 
 
 def per_class(table: Mixed, test: Booleans, learn: Callable[[Floats], Any]) -> float:
@@ -253,15 +245,16 @@ def lines_of(results: list[dict[str, Any]]) -> list[str]:
         ]
         return [title, "", "| | " + " | ".join(names) + " |", "|" + "---|" * (len(names) + 1), *body, ""]
 
-    kinds = (OURS, "Gaussian mixture", "kernel estimate")
-    density = [f"| {kind} | " + " | ".join(shown(r["densities"][kind]) for r in results) + " |" for kind in kinds]
+    kinds = dict.fromkeys(kind for r in results for kind in r["densities"])
+    density = [f"| {kind} | " + " | ".join(shown(r["densities"].get(kind)) for r in results) + " |" for kind in kinds]
     return [
         *table(
             "Root mean square error of filled numbers, in standard deviations of their columns:", "numbers", methods
         ),
         *table("Share of filled categories that are wrong:", "categories", methods),
         *table("Share of removed numbers inside their 90 % intervals:", "covered", (OURS,)),
-        "Log-density of held-out rows, nats a row, numbers standardised; peers have one density for each class:",
+        "Log-density of held-out rows, nats a row, numbers standardised; the kernel estimate, and a Gaussian mixture without "
+        "shared components, have one density for each class:",
         "",
         "| | " + " | ".join(names) + " |",
         "|" + "---|" * (len(names) + 1),

@@ -193,6 +193,12 @@ class Numbers:
         found: Floats = (low + high) / 2
         return found
 
+    def below(self, numbers: Floats) -> Floats:
+        """Give (rows,): the posterior probability of less than these numbers, one a row."""
+        deviations = np.maximum(self.normals[..., 1], 1e-300)
+        found: Floats = ndtr((numbers[:, None] - self.normals[..., 0]) / deviations).mean(axis=1)
+        return found
+
     def bins(self, row: int, count: int = 8) -> tuple[list[str], Floats]:
         """Cut the middle of one row's posterior in equal bins; give their ends as text, and their probabilities."""
         low, high = self.only(np.array([row])).quantiles([0.005, 0.995])[0]

@@ -136,9 +136,8 @@ class MixedEngine:
         return mixed.draw_completions(self._asked(), np.asarray(rows, dtype=np.float64), seed)
 
     def most_probable(self, rows: MergedRows, method: Method, seed: Seed) -> Rows:
-        """Fill missing cells by the most probable completion that climbing finds."""
-        del method
-        return mixed.most_probable(self._asked(), rows, seed)
+        """Fill missing cells by the most probable completion, by enumeration or by climbing."""
+        return mixed.most_probable(self._asked(), rows, method, seed)
 
     def arc_marginals(self, rows: MergedRows, seed: Seed) -> Floats:
         """Give arc marginals averaged over missing cells."""

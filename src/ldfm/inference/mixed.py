@@ -267,7 +267,8 @@ def find_queries(
     def one(place: int) -> tuple[Floats, Floats, int]:
         cells = np.flatnonzero(asked[place])
         row = int(rows.first_rows[place])
-        return _clamped(model, evidence.codes[place], cells, rows.codes[place], budget, seeds[place], row)
+        known, kernel = evidence.codes[place], KERNEL_OF[method]
+        return _clamped(model, known, cells, rows.codes[place], kernel, budget, seeds[place], row)
 
     with progress("queries", len(others), verbose) as advance:
         for place, (logs, singles, sweeps) in zip(
@@ -287,6 +288,7 @@ def _clamped(
     known: Floats,
     asked: Integers,
     values: Floats,
+    kernel: int,
     budget: Budget,
     seed: np.random.SeedSequence,
     row: int,
@@ -299,12 +301,12 @@ def _clamped(
     while True:
         for _ in range(max(GROUPS, len(logs))):  # as many again as there are
             stop_if_unwanted()
-            cells, parents = _population(model, known, generator, row)
+            cells, parents = _population(model, known, kernel, generator, row)
             own = np.empty((len(cells), len(asked)))
             fill_conditionals(model.weights.model, cells, parents, asked, values, own)
             singles.append(_logs_of_means(own))
             order = generator.permutation(asked)
-            logs.append(clamp_cells(model.weights, known, cells, parents, order, values, generator))
+            logs.append(clamp_cells(model.weights, known, cells, parents, order, values, generator, kernel))
             meter.sweeps += PARENTS_OF_STATES * WARM_UP + STATES * (APART + SWEEPS * len(asked))
         spent = meter.sweeps
         meter.sweeps = 2 * spent - 1  # after another round
@@ -321,6 +323,7 @@ def clamp_cells(
     order: Integers,
     values: Floats,
     generator: np.random.Generator,
+    kernel: int = BOTH,
 ) -> float:
     """Estimate log p(`values` of the cells of `order` | known cells) from a population of states given these, clamping in turn.
 
@@ -340,21 +343,21 @@ def clamp_cells(
         cells, parents = cells[chosen], parents[chosen]
         cells[:, i] = clamped[:, i] = values[i]
         draw_parents_of(weights.model, cells, parents, i, generator)
-        sweep_rows(weights.model, clamped, cells, parents, BOTH, SWEEPS, schedule, generator)
+        sweep_rows(weights.model, clamped, cells, parents, kernel, SWEEPS, schedule, generator)
     return total
 
 
 def _population(
-    model: MixedModelOfRows, known: Floats, generator: np.random.Generator, row: int
+    model: MixedModelOfRows, known: Floats, kernel: int, generator: np.random.Generator, row: int
 ) -> tuple[Floats, Integers]:
     """Give STATES draws given the known cells: some of each of a few chains."""
     weights, schedule = model.weights, schedule_of(len(known), 1)
     cells, parents = start_states(weights, known, PARENTS_OF_STATES, generator, row, model.starts())
     tiled = np.tile(known, (PARENTS_OF_STATES, 1))
-    sweep_rows(weights.model, tiled, cells, parents, BOTH, WARM_UP, schedule, generator)
+    sweep_rows(weights.model, tiled, cells, parents, kernel, WARM_UP, schedule, generator)
     found_cells, found_parents = [], []
     for _ in range(STATES // PARENTS_OF_STATES):
-        sweep_rows(weights.model, tiled, cells, parents, BOTH, APART, schedule, generator)
+        sweep_rows(weights.model, tiled, cells, parents, kernel, APART, schedule, generator)
         found_cells.append(cells.copy())
         found_parents.append(parents.copy())
     return np.concatenate(found_cells), np.concatenate(found_parents)
@@ -405,30 +408,35 @@ def draw_completions(model: MixedModelOfRows, rows: Floats, seed: np.random.Seed
 
 
 def _draw_states(
-    model: MixedModelOfRows, known: Floats, count: int, generator: np.random.Generator, row: int
+    model: MixedModelOfRows, known: Floats, count: int, generator: np.random.Generator, row: int, kernel: int = BOTH
 ) -> Floats:
     cells, parents = start_states(model.weights, known, count, generator, row, model.starts())
     tiled = np.tile(known, (count, 1))
-    sweep_rows(model.weights.model, tiled, cells, parents, BOTH, WARM_UP, schedule_of(len(known), 1), generator)
+    sweep_rows(model.weights.model, tiled, cells, parents, kernel, WARM_UP, schedule_of(len(known), 1), generator)
     return cells
 
 
-def most_probable(model: MixedModelOfRows, rows: MergedRows, seed: np.random.SeedSequence) -> Floats:
-    """Give each distinct row with its missing cells filled by the most probable completion that climbing finds."""
-    seeds, filled = seed.spawn(len(rows.codes)), rows.codes.copy()
+def most_probable(model: MixedModelOfRows, rows: MergedRows, method: Method, seed: np.random.SeedSequence) -> Floats:
+    """Give each distinct row with its missing cells filled by the most probable completion, by enumeration or by climbing.
+
+    Climbing starts from states of chains; the method says which.
+    """
+    enumerable = _is_enumerable(model.weights, rows, method)
+    enumerated, others = np.flatnonzero(enumerable), np.flatnonzero(~enumerable)
+    seeds, filled = seed.spawn(len(rows.codes)), np.asarray(rows.codes, dtype=np.float64).copy()
+    filled[enumerated] = exact.most_probable(model.tables, rows.only(enumerated))
     n = rows.codes.shape[1]
 
     def one(place: int) -> Floats:
-        known = rows.codes[place]
-        if not np.isnan(known).any():
-            return np.asarray(known, dtype=np.float64)
-        states = _draw_states(model, known, CLIMBS, np.random.default_rng(seeds[place]), int(rows.first_rows[place]))
+        known, generator = rows.codes[place], np.random.default_rng(seeds[place])
+        row, kernel = int(rows.first_rows[place]), KERNEL_OF[method]
+        states = _draw_states(model, known, CLIMBS, generator, row, kernel)
         scratch = np.empty((2, n + 1, n))
         heights = [climb_cells(model.weights.model, known, state, scratch) for state in states]
         best: Floats = states[int(np.argmax(heights))]
         return best
 
-    for place, best in enumerate(map_in_order(one, range(len(filled)), model.n_jobs)):
+    for place, best in zip(others.tolist(), map_in_order(one, others.tolist(), model.n_jobs), strict=True):
         filled[place] = best
     return filled
 

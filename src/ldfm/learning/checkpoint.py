@@ -45,3 +45,14 @@ def read_checkpoint(path: Path, fingerprint: str, *, going_on: bool = False) -> 
             f"{path} is the checkpoint of another fit (other rows, settings or random_state); remove it or give another path"
         )
     return arrays, header["record"]
+
+
+def arrays_of_state(state: Any) -> Arrays:
+    """Give the fields of a dataclass of arrays and numbers as arrays."""
+    return {name: np.asarray(value) for name, value in vars(state).items()}
+
+
+def restore_state(state: Any, arrays: Arrays) -> None:
+    """Set the fields of such a dataclass to what `arrays_of_state` gave."""
+    for name, value in vars(state).items():
+        setattr(state, name, arrays[name].copy() if isinstance(value, np.ndarray) else type(value)(arrays[name]))

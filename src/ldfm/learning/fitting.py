@@ -144,15 +144,11 @@ def _learn_mixed(
     if settings.objective == "generation":
         weights, history = _learn_generation(rows, going_on, first, settings, validation)
         return Fitted(weights, history, draw_from(weights, settings.seed, settings.n_jobs))
-    if settings.checkpoint is not None:
-        raise ValueError(
-            "learning continuous columns on the likelihood is short and keeps no checkpoint; set checkpoint=None"
-        )
     steps = MixedLikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
     if settings.max_iter is not None:
         steps = replace(steps, max_iter=settings.max_iter)
     fit = MixedLikelihoodFit(rows, going_on or first, steps, settings.seed, validation)
-    return Fitted(*fit.run())
+    return Fitted(*_run(fit, rows, going_on or first, settings, validation, going_on=going_on is not None))
 
 
 def _learn_generation(
@@ -219,11 +215,28 @@ def _learn_likelihood(
     steps = LikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
     if settings.max_iter is not None:
         steps = LikelihoodSettings(**(asdict(steps) | {"max_iter": settings.max_iter}))
-    fit, path = LikelihoodFit(rows, first, steps, settings.seed, validation), settings.checkpoint
+    fit = LikelihoodFit(rows, first, steps, settings.seed, validation)
+    found: tuple[ArcWeights, History, Integers] = _run(
+        fit, rows, first, settings, validation, going_on=start is not None
+    )
+    return found
+
+
+def _run(
+    fit: LikelihoodFit | MixedLikelihoodFit,
+    rows: MergedRows,
+    first: Weights,
+    settings: FitSettings,
+    validation: MergedRows | None,
+    *,
+    going_on: bool,
+) -> Any:
+    """Run a fit on the likelihood, from its checkpoint where there is one."""
+    path = settings.checkpoint
     if path is None:
         return fit.run()
     fingerprint = _fingerprint(rows, first, settings, validation)
-    found = read_checkpoint(path, fingerprint, going_on=start is not None)
+    found = read_checkpoint(path, fingerprint, going_on=going_on)
     if found:
         fit.resume(found[0], History.from_json(found[1]))
 

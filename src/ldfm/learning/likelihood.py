@@ -18,6 +18,7 @@ from ldfm.draws import anneal, fold, move
 from ldfm.forests import expected_counts, log_sums
 from ldfm.inference import Budget, ExactTables, Starts, find_queries, log_conditionals
 from ldfm.inference.exact import MAX_STATES
+from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
 from ldfm.progress import progress
@@ -146,14 +147,11 @@ class LikelihoodFit:
 
     def arrays(self) -> dict[str, Any]:
         """Give what `resume` needs, as arrays."""
-        state = {name: np.asarray(value) for name, value in vars(self.state).items()}
-        return {**state, "completed": self.rows.codes}
+        return {**arrays_of_state(self.state), "completed": self.rows.codes}
 
     def resume(self, arrays: dict[str, Any], history: History) -> None:
         """Go on from where another run of the same fit was."""
-        numbers = {name: type(value) for name, value in vars(self.state).items() if not isinstance(value, np.ndarray)}
-        for name in vars(self.state):
-            setattr(self.state, name, numbers[name](arrays[name]) if name in numbers else arrays[name].copy())
+        restore_state(self.state, arrays)
         self.rows.codes = arrays["completed"].copy()
         self.history = history
 

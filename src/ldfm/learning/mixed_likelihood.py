@@ -3,38 +3,44 @@
 With w the weight of an arc and mu its marginal, the gradient of the mean of log p(row) is E_rows[mu d log w] - E_model[mu d log w].
 
 - Mixing weights: the expected arc counts of rows minus those of the model, as for discrete models, with a pull towards the start.
-- Normal densities and logits: the fit that EM makes, which leaves the model's part out. Where all variables are continuous that is
-  0, for densities integrate to 1 whatever their parameters are. Else it is not, but small: it is there only as far as the values
-  below a number have different chances to go on.
+- Normal densities and logits: the fit that EM makes, to statistics that the model's part of the gradient is taken from. That part
+  is 0 where all variables are continuous, for densities integrate to 1 whatever their parameters are.
 
-The model's counts come from chains that move on with the weights. Where all variables are continuous they are known: the arc
-marginals of the mixing weights. Then every step is exact, and nothing is drawn but missing cells.
+Where discrete variables have few joint states the model's part comes from independent draws of the plain model (see
+`ldfm.independent_draws`): what is known of that model exactly, plus what weights change in the draws. So there is little noise, and
+the partition is known at every step. Elsewhere chains move on with the weights; what they say of densities is too noisy to be used.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 
-from ldfm.forests import expected_statistics, log_sums, marginals_of_arcs
+from ldfm.forests import expected_statistics, log_sums
+from ldfm.independent_draws import PlainModel, is_summable
+from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.history import History, Step
 from ldfm.learning.mixed_completion import MixedRows
 from ldfm.learning.mixed_em import fit_numbers, with_numbers
-from ldfm.mixed_draws import anneal, draw_numbers, log_partition_of_numbers, mixing_alone, move
+from ldfm.mixed_draws import FEWEST, anneal, draw_from, move
 from ldfm.mixed_weights import MixedWeights
 from ldfm.progress import progress
 from ldfm.tables import MergedRows
 from ldfm.types import Floats, Integers
 
 CHAINS = 512  # half of them give the model's counts, the other half follow the partition
+DRAWS = 1024  # independent ones, a step
 SWEEPS = 2
 PULL = 0.02  # towards the start, in rows: what a squared distance of 1 in the log of a mixing weight costs twice
 RATE = 0.7  # of steps of the mixing weights
 MORE = 5  # such steps, where they cost no pass over the rows
 SMALL = 1e-4  # arcs rarer than this in a row move less
-AVERAGED = 0.3  # share of the steps, the last ones, whose mixing weights are averaged where chains make them noisy
+AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged where draws make them noisy
 PATIENCE = 40  # steps without a better score of held-out rows
+KEPT_EVERY = 10  # steps from one checkpoint to the next
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,24 @@ class MixedLikelihoodSettings:
     max_iter: int = 200
     n_jobs: int | None = None
     verbose: int = 0
+
+
+@dataclass
+class MixedState:
+    """All that a fit needs to go on from where it is, but for the record and the draws of missing cells; no generators."""
+
+    step: int
+    parameters: Floats  # (4, S + 1, S): logs of mixing weights, intercepts, slopes, logs of deviations
+    sum_of_parameters: Floats
+    summed: int
+    log_partition: float
+    chains: Floats
+    parents: Integers
+    best: Floats
+    best_score: float
+    best_draws: Floats
+    since: int
+    seconds: float
 
 
 class MixedLikelihoodFit:
@@ -76,78 +100,132 @@ class MixedLikelihoodFit:
         self.start = _logs(self.weights.table)
         self.history = History(reason=f"reached max_iter={settings.max_iter}")
         self.exact = all(start.continuous)
-        self._data = self._model = np.zeros(start.table.shape)
-        self._sums = np.zeros((6, *start.table.shape))
-        self._sum_of_logs, self._summed = np.zeros(start.table.shape), 0
-        self._find_chains()
+        first = _parameters(self.weights)
+        none = np.empty((0, len(start.cardinalities)))
+        self.state = MixedState(
+            0, first, np.zeros(first.shape), 0, 0.0, none, none.astype(np.int64), first, -np.inf, none, 0, 0.0
+        )
+        self._sums = self._model = np.zeros((6, *start.table.shape))
+        self._counts = self._correction = np.zeros(start.table.shape)
 
-    def _find_chains(self) -> None:
-        """Begin with draws of the start, and with its partition."""
-        if self.exact:
-            generator = np.random.default_rng([self.seed, 2])
-            self.chains: Floats = draw_numbers(self.weights, CHAINS, generator)
-            self.log_partition = log_partition_of_numbers(self.weights)
-            return
-        found = anneal(self.weights, CHAINS, (self.seed, 2), self.settings.n_jobs, spread=0.5)
-        self.chains = np.asarray(found.codes, dtype=np.float64)
-        self.parents: Integers = found.parents
-        self.log_partition = found.value
+    def arrays(self) -> dict[str, Any]:
+        """Give what `resume` needs, as arrays."""
+        return {**arrays_of_state(self.state), "completed": self.rows.codes}
 
-    def run(self) -> tuple[MixedWeights, History, Floats]:
+    def resume(self, arrays: dict[str, Any], history: History) -> None:
+        """Go on from where another run of the same fit was."""
+        restore_state(self.state, arrays)
+        self.rows.codes = arrays["completed"].copy()
+        self.weights, self.history = self._weights_of(self.state.parameters), history
+
+    def run(self, checkpoint: Callable[[], None] | None = None) -> tuple[MixedWeights, History, Floats]:
         """Learn; give weights, the record, and draws of the model."""
-        settings, began = self.settings, perf_counter()
-        best, best_score, best_draws, since = self.weights, -np.inf, self.chains, 0
+        settings, state = self.settings, self.state
+        began = perf_counter() - state.seconds
+        if state.step == 0 and not is_summable(self.weights):
+            self._find_chains()
         with progress("likelihood", settings.max_iter, settings.verbose) as advance:
-            for step in range(settings.max_iter + 1):
-                self.rows.redraw(self.weights, step, 1, settings.n_jobs)
-                objective = self._expect(step)
-                score = self._score()
-                self.history.steps.append(Step(step, objective, score, perf_counter() - began))
-                if score is None or score > best_score:
-                    best, best_draws, since = self.weights, self.chains.copy(), 0
-                    best_score = -np.inf if score is None else score
-                else:
-                    since += 1
-                if since >= PATIENCE:
+            advance(steps=state.step)
+            while True:
+                self.rows.redraw(self.weights, state.step, 1, settings.n_jobs)
+                objective = self._expect()
+                self._record(objective, perf_counter() - began)
+                if state.since >= PATIENCE:
                     self.history.converged = True
                     self.history.reason = f"no better held-out score in {PATIENCE} steps"
                     break
-                if step < settings.max_iter:
-                    self._step(step)
-                    advance(f"{objective:.4f} nats a row")
-        if self.exact:
-            best_draws = draw_numbers(best, CHAINS, np.random.default_rng([self.seed, 3]))
-        return best, self.history, best_draws
+                if state.step >= settings.max_iter:
+                    break
+                self._step()
+                state.step += 1
+                state.seconds = perf_counter() - began
+                advance(f"{objective:.4f} nats a row")
+                if checkpoint and state.step % KEPT_EVERY == 0:
+                    checkpoint()
+        best = self._weights_of(state.best)
+        if not len(state.best_draws):
+            state.best_draws = draw_from(best, CHAINS, (self.seed, 3), settings.n_jobs)
+        return best, self.history, state.best_draws
 
-    def _expect(self, step: int) -> float:
-        """Find the statistics of rows and the counts of the model; give the objective."""
-        n_jobs = self.settings.n_jobs
-        data = expected_statistics(self.weights, self.rows.codes, self.rows.weights / self.total, n_jobs)
-        self._sums = data.sums
-        if self.exact:
-            self._model = self._exact_counts(self.weights)
+    def _record(self, objective: float, seconds: float) -> None:
+        """Note where the fit is, and whether it is the best there was."""
+        state, score = self.state, self._score()
+        self.history.steps.append(Step(state.step, objective, score, seconds))
+        if score is None or score > state.best_score:
+            state.best, state.best_draws, state.since = state.parameters, state.chains.copy(), 0
+            state.best_score = -np.inf if score is None else score
         else:
-            free = np.full(self.chains.shape, np.nan)
-            move(self.weights.model, free, self.chains, self.parents, SWEEPS, (self.seed, 4, step), n_jobs)
-            counting = self.chains[: CHAINS // 2]
-            even = np.full(len(counting), 1.0 / len(counting))
-            self._model = expected_statistics(self.weights, counting, even, n_jobs).arcs
-        return data.log_sum - self.log_partition
+            state.since += 1
 
-    def _step(self, step: int) -> None:
-        """Move the weights by what the statistics say, and the partition with them."""
-        before, last = self.weights, self.settings.max_iter
-        logs = self._move(_logs(before.table), self._model, RATE * min(1.0, 2.0 * (1.0 - step / last)))
-        for _ in range(MORE if self.exact else 0):  # the counts of the model are known for any weights: climb further
-            model = self._exact_counts(replace(before, table=np.where(before.mask, np.exp(logs), 0.0)))
-            logs = self._move(logs, model, RATE)
-        if not self.exact and step >= (1.0 - AVERAGED) * last:
-            self._sum_of_logs, self._summed = self._sum_of_logs + logs, self._summed + 1
-        if self._summed and step == last - 1:
-            logs = self._sum_of_logs / self._summed
-        moved = replace(before, table=np.where(before.mask, np.exp(logs), 0.0))
-        self.weights = with_numbers(moved, *fit_numbers(before, self.total * self._sums))
-        self._follow(before)
+    def _expect(self) -> float:
+        """Find the statistics of rows and those of the model; give the objective."""
+        data = expected_statistics(self.weights, self.rows.codes, self.rows.weights / self.total, self.settings.n_jobs)
+        self._sums = data.sums
+        if not len(self.state.chains):
+            self._expect_independent()
+        if len(self.state.chains):
+            self._expect_chains()
+        return data.log_sum - self.state.log_partition
+
+    def _expect_independent(self) -> None:
+        """Find counts, statistics and partition of the model from independent draws; begin chains if these are too uneven."""
+        weights, state, n_jobs = self.weights, self.state, self.settings.n_jobs
+        plain = PlainModel(weights)
+        counts = plain.counts()
+        self._model, self._correction = np.zeros(self._sums.shape), np.zeros(counts.shape)
+        state.log_partition = plain.log_partition
+        if not self.exact:
+            drawn = plain.draw_weighted(DRAWS, np.random.default_rng([self.seed, 4, state.step]), n_jobs)
+            if drawn.effective < FEWEST:
+                self._find_chains()
+                return
+            state.log_partition += drawn.log_ratio
+            ours = expected_statistics(weights, drawn.cells, drawn.shares, n_jobs).sums
+            theirs = expected_statistics(plain.weights, drawn.cells, np.full(DRAWS, 1.0 / DRAWS), n_jobs).sums
+            # normal densities have the same parameters in both, and scores of mean 0 in the plain one
+            self._correction = ours[0] - theirs[0]
+            self._model = np.where(weights.logits, ours, ours - theirs)
+        self._counts = np.maximum(counts + self._correction, 0.0)
+
+    def _find_chains(self) -> None:
+        """Begin chains with draws of the present weights, and with their partition."""
+        found = anneal(self.weights, CHAINS, (self.seed, 2), self.settings.n_jobs, spread=0.5)
+        self.state.chains, self.state.parents = np.asarray(found.codes, dtype=np.float64), found.parents
+        self.state.log_partition = found.value
+
+    def _expect_chains(self) -> None:
+        """Move the chains on; count their arcs."""
+        state, n_jobs = self.state, self.settings.n_jobs
+        free = np.full(state.chains.shape, np.nan)
+        move(self.weights.model, free, state.chains, state.parents, SWEEPS, (self.seed, 4, state.step), n_jobs)
+        counting = state.chains[: CHAINS // 2]
+        even = np.full(len(counting), 1.0 / len(counting))
+        self._counts = expected_statistics(self.weights, counting, even, n_jobs).arcs
+        self._model = np.zeros(self._sums.shape)
+
+    def _step(self) -> None:
+        """Move the weights by what the statistics say."""
+        before, state, last = self.weights, self.state, self.settings.max_iter
+        logs = self._move(_logs(before.table), self._counts, RATE * min(1.0, 2.0 * (1.0 - state.step / last)))
+        # the counts of the plain model are known for any weights: climb further
+        for _ in range(0 if len(state.chains) else MORE):
+            counts = PlainModel(replace(before, table=_table(before, logs))).counts() + self._correction
+            logs = self._move(logs, np.maximum(counts, 0.0), RATE)
+        moved = with_numbers(before, *fit_numbers(before, self.total * _less_model(before, self._sums, self._model)))
+        state.parameters = _parameters(replace(moved, table=_table(before, logs)))
+        if not self.exact and state.step >= (1.0 - AVERAGED) * last:
+            state.sum_of_parameters, state.summed = state.sum_of_parameters + state.parameters, state.summed + 1
+        if state.summed and state.step == last - 1:
+            state.parameters = state.sum_of_parameters / state.summed
+        self.weights = self._weights_of(state.parameters)
+        if len(state.chains):
+            self._follow(before)
+
+    def _weights_of(self, parameters: Floats) -> MixedWeights:
+        logs, intercepts, slopes, deviations = parameters
+        return with_numbers(
+            replace(self.weights, table=_table(self.weights, logs)), intercepts, slopes, np.exp(deviations)
+        )
 
     def _move(self, logs: Floats, model: Floats, rate: float) -> Floats:
         """Give the logs of the mixing weights after a step along the gradient, divided by the counts it is made of."""
@@ -157,29 +235,49 @@ class MixedLikelihoodFit:
         moved: Floats = logs + np.clip(rate * gradient / size, -1.0, 1.0)
         return moved
 
-    def _exact_counts(self, weights: MixedWeights) -> Floats:
-        """Give the arc counts of a model whose variables are all continuous."""
-        found: Floats = marginals_of_arcs(mixing_alone(weights), np.zeros((1, self.rows.codes.shape[1])))[0]
-        return found
-
     def _follow(self, before: MixedWeights) -> None:
         """Note the partition of the new weights: by the chains, from that of those before."""
-        if self.exact:
-            self.log_partition = log_partition_of_numbers(self.weights)
-            return
         n_jobs = self.settings.n_jobs
         # not by those that the step was made from: their noise is in it
-        others = self.chains[CHAINS // 2 :]
+        others = self.state.chains[CHAINS // 2 :]
         gains = log_sums(self.weights, others, n_jobs) - log_sums(before, others, n_jobs)
-        self.log_partition += float(logsumexp(gains) - np.log(len(gains)))
+        self.state.log_partition += float(logsumexp(gains) - np.log(len(gains)))
 
     def _score(self) -> float | None:
         """Give the mean log probability of held-out rows."""
         if self.validation is None:
             return None
         held_out = self.validation
-        sums = log_sums(self.weights, held_out.codes, self.settings.n_jobs) - self.log_partition
+        sums = log_sums(self.weights, held_out.codes, self.settings.n_jobs) - self.state.log_partition
         return float(held_out.weights @ sums / held_out.weights.sum())
+
+
+def _less_model(weights: MixedWeights, data: Floats, model: Floats) -> Floats:
+    """Give statistics of rows whose fit is where the gradient of rows and that of the model are the same.
+
+    The gradient that the model has now is taken as constant. For a normal density with residuals r = y - a - b x and variance v it
+    is made of the sums of r, of r x and of r^2 - v; for logits it is what the statistics hold already. The counts stay as they are.
+    """
+    c, cx, cxx, cy, cxy, cyy = model
+    a, b, v = weights.intercepts, weights.slopes, weights.deviations**2
+    normal = weights.mask & weights.numeric
+    of_r, of_rx = cy - a * c - b * cx, cxy - a * cx - b * cxx
+    squares = cyy - 2.0 * (a * cy + b * cxy) + a * a * c + 2.0 * a * b * cx + b * b * cxx
+    found = data.copy()
+    found[3] -= np.where(normal, of_r, cy)
+    found[4] -= np.where(normal, of_rx, cxy)
+    found[5] -= np.where(normal, squares - v * c + 2.0 * (a * of_r + b * of_rx), 0.0)
+    return found
+
+
+def _parameters(weights: MixedWeights) -> Floats:
+    """Give (4, S + 1, S): logs of mixing weights, intercepts, slopes, logs of deviations."""
+    return np.stack([_logs(weights.table), weights.intercepts, weights.slopes, np.log(weights.deviations)])
+
+
+def _table(weights: MixedWeights, logs: Floats) -> Floats:
+    """Give the mixing weights with these logs."""
+    return np.where(weights.mask, np.exp(logs), 0.0)
 
 
 def _folded(weights: MixedWeights) -> MixedWeights:

@@ -42,12 +42,15 @@ class Picture(NamedTuple):
     what: str
 
 
+Part = str | Note | Facts | Listing | Picture
+
+
 class Section(NamedTuple):
     """Parts under a title: text, and the classes above; `name` is what documents of JSON call it."""
 
     name: str
     title: str
-    parts: Sequence[str | Note | Facts | Listing | Picture]
+    parts: Sequence[Part]
 
     def to_json(self) -> dict[str, Any]:
         """Give what the section says in numbers: facts by their names, listings as rows with a name a cell; no pictures."""

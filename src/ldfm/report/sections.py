@@ -11,9 +11,9 @@ from ldfm.forests import marginals_of_arcs
 from ldfm.inference.exact import MAX_STATES
 from ldfm.model import ForestModel
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
-from ldfm.report.calibration import Predictions, bin_predictions, predict_cells
+from ldfm.report.calibration import NumberPredictions, Predictions, bin_predictions, predict_cells, predict_numbers
 from ldfm.report.changes import Change, find_changes
-from ldfm.report.parts import Facts, Listing, Note, Picture, Section, Shown, percent, rounded, with_error
+from ldfm.report.parts import Facts, Listing, Note, Part, Picture, Section, Shown, percent, rounded, with_error
 from ldfm.report.rows import Groups, frequencies, known_cells, table_of
 from ldfm.tables import Column, Schema, encode, missing_cells, read_source
 from ldfm.types import Floats, Rows
@@ -209,11 +209,19 @@ def _contrast(subject: Subject, change: Change) -> Picture:
 
 
 def _calibration(subject: Subject) -> Section:
-    predictions = predict_cells(subject.model, subject.some, _seed(subject.model))
-    name, title = "calibration", "Calibration"
-    if not predictions:
-        text = "There is no cell to predict: no discrete column, or every row has probability zero under the model."
-        return Section(name, title, [text])
+    seed = _seed(subject.model)
+    predictions, numbers = predict_cells(subject.model, subject.some, seed), None
+    if any(subject.model.schema_.continuous):
+        numbers = predict_numbers(subject.model, subject.some, seed)
+    parts = (_calibrated_values(subject, predictions) if predictions else []) + (
+        _calibrated_numbers(subject, numbers) if numbers else []
+    )
+    if not parts:
+        parts = ["There is no cell to predict: every row has probability zero under the model."]
+    return Section("calibration", "Calibration", parts)
+
+
+def _calibrated_values(subject: Subject, predictions: dict[int, Predictions]) -> list[Part]:
     bins = bin_predictions(list(predictions.values()))
     cells = sum(len(part.codes) for part in predictions.values())
     text = (
@@ -227,24 +235,45 @@ def _calibration(subject: Subject) -> Section:
         "its own column in this very table. Right: how often the most probable value is in the cell."
     )
     groups = list(zip(*(part.tolist() for part in bins), strict=True))
-    return Section(
-        name,
-        title,
-        [
-            text,
-            Picture(
-                lambda: plot_calibration(bins.predicted, bins.observed, bins.errors),
-                "predicted probability and how often it came true",
-            ),
-            Listing(
-                "groups",
-                ("predicted", "observed", "standard error", "predictions"),
-                [(rounded(a, 4), rounded(b, 4), rounded(c, 4), d) for a, b, c, d in groups],
-            ),
-            Listing("variables", header, lines),
-            Note(note),
-        ],
+    return [
+        text,
+        Picture(
+            lambda: plot_calibration(bins.predicted, bins.observed, bins.errors),
+            "predicted probability and how often it came true",
+        ),
+        Listing(
+            "groups",
+            ("predicted", "observed", "standard error", "predictions"),
+            [(rounded(a, 4), rounded(b, 4), rounded(c, 4), d) for a, b, c, d in groups],
+        ),
+        Listing("variables", header, lines),
+        Note(note),
+    ]
+
+
+def _calibrated_numbers(subject: Subject, numbers: NumberPredictions) -> list[Part]:
+    text = (
+        f"{len(numbers.numbers)} numbers, one a row, each predicted from the other cells of its row. "
+        f"{percent(numbers.covered).text} are inside the middle 90% of what was predicted. The picture shows the share of "
+        "numbers below predicted quantiles."
     )
+    lines = []
+    for place in np.unique(numbers.variables).tolist():
+        part, column = numbers.of_variable(place), subject.model.schema_.columns[place]
+        alone = float(column.scale * known_cells(subject.codes, place).std())
+        errors = (Shown(float(error), f"{error:.4g}") for error in (part.error, alone))
+        lines.append((subject.name(place), len(part.numbers), percent(part.covered), *errors))
+    header = ("variable", "cells", "inside the middle 90%", "root mean square error", "column alone")
+    note = "Column alone: the error if every cell were predicted by the mean of its column in this very table."
+    return [
+        text,
+        Picture(
+            lambda: plot_calibration(*numbers.levels()),
+            "levels of predicted quantiles and the share of numbers below them",
+        ),
+        Listing("numbers", header, lines),
+        Note(note),
+    ]
 
 
 def _prediction_line(subject: Subject, place: int, part: Predictions) -> tuple[Any, ...]:
