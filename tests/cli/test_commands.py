@@ -14,6 +14,7 @@ from command_line import COMMANDS, Ldfm, assert_refused, strict_json
 from ldfm import LDFM, Dirichlet, ModifiedDirichlet, __version__, load
 from ldfm.cli.options import parse_prior
 from ldfm.cli.output import shown
+from ldfm.model import ForestModel
 from ldfm.model_file import read_model
 
 ROOT = Path(__file__).parents[2]
@@ -108,11 +109,11 @@ def test_progress_is_shown_on_a_terminal_only(
 ) -> None:
     asked = []
 
-    def fit(model: LDFM, _: object) -> None:
+    def fit(model: ForestModel, _: object) -> None:
         asked.append(model.verbose)
         raise ValueError("enough")
 
-    monkeypatch.setattr(LDFM, "fit", fit)
+    monkeypatch.setattr(ForestModel, "fit", fit)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     assert_refused(ldfm("fit", table, "-o", tmp_path / "m", *option), "enough")
     assert asked == [verbose]
@@ -235,7 +236,7 @@ def test_a_broken_table_is_refused(ldfm: Ldfm, tmp_path: Path, name: str, conten
 def test_where_to_write_is_checked_before_the_fit(
     ldfm: Ldfm, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LDFM, "fit", lambda *_: pytest.fail("fitted"))
+    monkeypatch.setattr(ForestModel, "fit", lambda *_: pytest.fail("fitted"))
     content = table.read_bytes()
     assert_refused(ldfm("fit", table, "-o", tmp_path / "nowhere" / "m"), "no such folder")
     assert_refused(ldfm("fit", table, "-o", tmp_path), "is a folder")
@@ -294,7 +295,7 @@ def test_interrupted(ldfm: Ldfm, table: Path, tmp_path: Path, monkeypatch: pytes
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(LDFM, "fit", interrupt)
+    monkeypatch.setattr(ForestModel, "fit", interrupt)
     ended = ldfm("fit", table, "-o", tmp_path / "m")
     assert (ended.code, ended.stdout) == (1, "")
     assert len(ended.stderr.splitlines()) == 1

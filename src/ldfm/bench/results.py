@@ -12,6 +12,8 @@ from typing import Any
 from ldfm.files import written_whole
 from ldfm.version import __version__
 
+_PACKAGE = Path(__file__).parents[1]
+
 
 def provenance(command: str, packages: tuple[str, ...] = ("numpy", "numba", "scipy")) -> dict[str, Any]:
     """Say what made a result: command, commit, versions, machine, time."""
@@ -34,17 +36,15 @@ def _version(package: str) -> str | None:
 
 
 def _commit() -> str | None:
+    """Give the commit that the package is of, and whether the package was changed since; results beside it may be."""
     try:
-        done = subprocess.run(
-            ["git", "describe", "--always", "--dirty"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            check=True,
+        commit, changes = (
+            subprocess.run(["git", *words], cwd=_PACKAGE, capture_output=True, text=True, check=True).stdout.strip()
+            for words in (("describe", "--always"), ("status", "--porcelain", "--", "."))
         )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return done.stdout.strip()
+    return f"{commit}-dirty" if changes else commit
 
 
 def _processor() -> str:

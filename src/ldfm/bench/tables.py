@@ -45,7 +45,9 @@ Published = dict[Key, float]
 def read_records(folder: Path) -> Records:
     """Read all cells stored in a folder."""
     found: Records = {}
-    for path in sorted(folder.glob("[!.]*/**/*.json")):
+    for path in sorted(folder.rglob("*.json")):
+        if any(part.startswith(".") for part in path.relative_to(folder).parts):
+            continue  # kept fits
         record = read(path)
         cell = record["cell"]
         found[Key(cell["rows"], Split(*cell["split"]), cell["model"], cell["network"])] = record
