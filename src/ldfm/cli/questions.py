@@ -60,7 +60,7 @@ def query(
     ] = None,
     output: TableOutput = None,
     method: Annotated[str, typer.Option(help="auto, exact, gibbs, tree or blocked.")] = "auto",
-    seconds: Annotated[float | None, typer.Option(help="Seconds a row, instead of 6,000 sweeps.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Seconds a row, instead of 4,000 sweeps.")] = None,
     target_se: Annotated[float | None, typer.Option(help="Standard error at which to stop.")] = None,
     seed: Seed = 0,
     jobs: Jobs = None,

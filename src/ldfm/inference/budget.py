@@ -19,7 +19,7 @@ class Budget:
     """
 
     target_se: float | None = None
-    max_sweeps: int = 6_000
+    max_sweeps: int = 4_000
     seconds: float | None = None
 
     def __post_init__(self) -> None:

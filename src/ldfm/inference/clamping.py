@@ -23,11 +23,9 @@ GROUPS = 10  # independent populations: what standard errors are computed from
 MOST_FIRST = 360  # draws of the model that a population begins with, if there are so many for each
 WARM_UP = 100  # sweeps from states made to have evidence that no draw has
 FRESH = 4  # sweeps that move draws on where they have been used before
-CHAINS = 40  # chains of a population: where chains are slow many short ones are worth more than few long ones
+CHAINS = 36  # chains of a population: where chains are slow many short ones are worth more than few long ones
 SWEEPS = 2  # sweeps of a chain after each clamp; all forests on the way are the next population
-LEAST_EVEN = (
-    0.3  # cells are clamped together as long as the weights are worth this share of the forests that chains visit
-)
+LEAST_EVEN = 0.3  # cells are clamped together while the weights are worth this share of the forests chains visit
 FEWEST_GROUPS = 5.0  # effective groups below which a standard error is not believed
 TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
