@@ -19,7 +19,8 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
-WANTED = {".py", ".typed", ".md", ".json", ".bif", ".gz", ".csv", ".html", ".js", ".css"}  # kinds of files that the package may have
+# kinds of files that the package may have
+WANTED = {".py", ".typed", ".md", ".json", ".bif", ".gz", ".csv", ".html", ".js", ".css"}
 
 
 class Stranger:
