@@ -35,11 +35,11 @@ def model_weights(name: str) -> ArcWeights:
 def test_annealing_finds_the_partition_and_draws(name):
     weights = model_weights(name)
     codes, logs = all_rows(weights)
-    found = anneal(weights, 1024, (1, 2), spread=0.1)
-    assert len(found.log_partitions) == 16
-    # Student's distribution with 15 degrees has longer tails than the normal one
+    found = anneal(weights, 2048, (1, 2), spread=0.1)
+    assert len(found.log_partitions) == 32
+    # Student's distribution with 31 degrees has longer tails than the normal one
     assert abs(found.value - logsumexp(logs)) < 1.4 * LIMIT * found.standard_error
-    assert found.standard_error < 0.05
+    assert found.standard_error < 0.03
     shares = np.exp(logs - logsumexp(logs))
     for i, k in enumerate(weights.cardinalities):
         expected = np.bincount(codes[:, i], weights=shares, minlength=k)

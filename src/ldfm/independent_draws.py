@@ -24,9 +24,7 @@ from ldfm.types import Floats, Integers
 
 MAX_STATES = 1 << 10  # of the discrete variables, up to which they are enumerated, six times a step of learning
 _WALKS = 50  # steps of a walk a variable
-_EVEN = (
-    0.1  # part of the shares of the plain model that is the same for all values: no weight is larger than its inverse
-)
+_EVEN = 0.1  # part of the plain model's shares that is the same for all values: no weight is larger than its inverse
 
 
 def is_summable(weights: MixedWeights) -> bool:

@@ -7,6 +7,8 @@ import pytest
 
 from ldfm.bench.headline import headline
 from ldfm.bench.pages import BEGIN, END, render_all
+from ldfm.bench.protocol import Split
+from ldfm.bench.tables import Key, mean_gap
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,9 +19,9 @@ def test_the_readme_shows_what_is_stored():
     assert shown == expected, "run: ldfm bench tables --page docs/results.md --readme README.md"
 
 
-def record(model, network, rows, gap):
+def record(model, network, rows, gap, split=(40, 30)):
     return {
-        "cell": {"model": model, "network": network, "rows": rows, "split": [40, 30]},
+        "cell": {"model": model, "network": network, "rows": rows, "split": list(split)},
         "gap": {"mean": gap, "standard_error": 0.1},
     }
 
@@ -43,6 +45,19 @@ def test_gaps_are_averaged_over_networks_that_all_have(tmp_path):
     assert "inf" in by_number  # a query of probability zero
     assert not any("0.0200" in line for title, line in lines.items() if "tree" in title.lower())
     assert headline(tmp_path)[0].startswith("Nats a query variable below the true network, the mean over asia, sachs")
+
+
+def test_models_are_compared_on_the_splits_that_all_of_them_have():
+    first, second = Split(40, 30), Split(30, 20)
+    cells = [("ldfm", first, 0.04), ("mt", first, 0.02), ("mt", second, 0.01), ("oracle", second, None)]
+    records = {
+        Key(500 if model != "oracle" else 0, split, model, "asia"): record(model, "asia", 500, gap, split)
+        for model, split, gap in cells
+    }
+    assert mean_gap(records, 500, "mt", "asia")["mean"] == 0.02
+    assert mean_gap(records, 500, "dn", "asia") is None
+    del records[Key(500, first, "ldfm", "asia")]
+    assert mean_gap(records, 500, "mt", "asia")["mean"] == pytest.approx(0.015)
 
 
 def test_what_is_not_stored_is_not_shown(tmp_path):

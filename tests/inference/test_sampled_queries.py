@@ -43,6 +43,19 @@ def test_errors_of_queries_are_honest(name, objective):
         assert np.median(np.abs(all_errors)) < 0.3, what
 
 
+def test_two_standard_errors_hold_for_nine_in_ten_of_300_queries():
+    deviations = {"joint": [], "marginal": []}
+    for name, objective in MODELS:
+        model = fitted(name, objective)
+        rows, asked = questions(name, 75, 40)
+        exact, found = answers(model, rows, asked, "exact"), answers(model, rows, asked, "gibbs", Budget())
+        for what, seen in deviations.items():
+            errors = np.abs(getattr(found, what) - getattr(exact, what))
+            seen.append(errors / np.maximum(getattr(found, f"{what}_se"), 1e-12))
+    for what, seen in deviations.items():
+        assert 0.9 <= np.mean(np.concatenate(seen) <= 2) <= 0.99, what
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_more_budget_gives_smaller_errors(method):
     model = fitted("asia", "likelihood")

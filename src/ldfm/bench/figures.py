@@ -44,7 +44,7 @@ def plot_gaps(records: Records, rows: int, path: Path) -> None:
     ax.set(
         yscale="log",
         ylabel="nats a query variable below the true network",
-        title=f"{rows} training rows, mean over splits",
+        title=f"{rows} training rows, mean over shared splits",
     )
     ax.set_xticks(range(len(networks)), networks)
     ax.grid(axis="y", alpha=0.3)

@@ -75,7 +75,12 @@ def _paper(folder: Path, tables: Path, written: list[Path], home: Path) -> list[
     for rows in sorted({key.rows for key in records} - {0}, reverse=True):
         picture = tables / f"paper-gaps-{rows}.png"
         _draw(picture, lambda path, rows=rows: plot_gaps(records, rows, path), written)  # type: ignore[misc]
-        lines += [f"{rows} training rows, mean over splits:", "", *gap_table(records, rows, None), ""]
+        lines += [
+            f"{rows} training rows, mean over the splits that all models of a column have:",
+            "",
+            *gap_table(records, rows, None),
+            "",
+        ]
         lines += [f"![Gaps to the true network, {rows} rows]({relpath(picture, home)})", ""]
     lines += [f"![Ours against the printed numbers]({relpath(against, home)})", ""]
     more = f"[every cell]({relpath(tables / 'paper.md', home)}) and [as CSV]({relpath(tables / 'paper.csv', home)})"

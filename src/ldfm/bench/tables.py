@@ -124,9 +124,14 @@ def paper_table(records: Records, published: Published, rows: int, split: Split)
 
 
 def mean_gap(records: Records, rows: int, model: str, network: str) -> dict[str, Any] | None:
-    """Give the gap to the true network averaged over the splits that have records, with its standard error."""
-    keys = [key for key in records if (key.rows, key.model, key.network) == (rows, model, network)]
-    gaps = [records[key]["gap"] for key in keys]
+    """Give the gap to the true network averaged over the splits that all models here have records of, with its standard error."""
+    splits: dict[str, set[Split]] = {}
+    for key in records:
+        if (key.rows, key.network) == (rows, network):
+            splits.setdefault(key.model, set()).add(key.split)
+    if model not in splits:
+        return None
+    gaps = [records[Key(rows, split, model, network)]["gap"] for split in sorted(set.intersection(*splits.values()))]
     if not gaps or any(gap["mean"] is None for gap in gaps):
         return {"mean": None, "standard_error": None} if gaps else None
     # splits ask about the same test rows: their errors are taken as fully correlated, which is never too small
@@ -135,7 +140,7 @@ def mean_gap(records: Records, rows: int, model: str, network: str) -> dict[str,
 
 
 def gap_table(records: Records, rows: int, split: Split | None) -> list[str]:
-    """Give gaps to the true network; split None: averaged over the splits that have records."""
+    """Give gaps to the true network; split None: averaged over the splits that all models of a column have records of."""
     networks = networks_of(records)
     body = []
     for model in models_of(key for key in records if key.rows == rows):

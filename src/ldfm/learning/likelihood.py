@@ -43,25 +43,23 @@ class Stage(NamedTuple):
         Towards the start, in rows: what a squared distance of 1 in the log of an arc weight costs.
     rate
         Length of steps, as a share of the longest.
-    sweeps
-        Of each chain a step: sharper weights take longer to follow.
     collapsed
-        Steps after which each chain has made a sweep of collapsed Gibbs too, which is dear; 0: never.
+        Steps after which each chain has made a sweep of collapsed Gibbs too, besides a blocked one a step; 0: never. Chains of
+        sharper weights need it, and it is dear.
     """
 
     pull: float
     rate: float
-    sweeps: int
     collapsed: int = 0
 
 
 STAGES = (
-    Stage(0.5, 1.0, 1),
-    Stage(0.1, 1.0, 1, 4),
-    Stage(0.02, 1.0, 1, 4),
-    Stage(0.005, 0.7, 1, 4),
-    Stage(0.001, 0.5, 1, 4),
-    Stage(0.0002, 0.25, 1, 4),
+    Stage(0.5, 1.0),
+    Stage(0.1, 1.0, 4),
+    Stage(0.02, 1.0, 4),
+    Stage(0.005, 0.7, 4),
+    Stage(0.001, 0.5, 4),
+    Stage(0.0002, 0.25, 4),
 )
 
 
@@ -239,15 +237,15 @@ class LikelihoodFit:
         if self.all_codes is not None:
             logs = log_sums(weights, self.all_codes, n_jobs)
             return expected_counts(weights, self.all_codes, np.exp(logs - logsumexp(logs)), n_jobs).arcs
-        stage = STAGES[self._stage()[0]]
-        self._move(weights, stage.sweeps, stage.collapsed)
+        self._move(weights, STAGES[self._stage()[0]].collapsed)
         return expected_counts(weights, state.chains, np.full(len(state.chains), 1.0 / len(state.chains)), n_jobs).arcs
 
-    def _move(self, weights: ArcWeights, sweeps: int, collapsed: int = 0) -> None:
+    def _move(self, weights: ArcWeights, collapsed: int = 0) -> None:
+        """Move the chains on by a blocked sweep, and some of them by a collapsed one."""
         codes, step = self.state.chains, self.state.step
         free = np.full(codes.shape, -1, dtype=np.int64)
         some = range(step % collapsed, len(codes), collapsed) if collapsed else ()
-        move(fold(weights), free, codes, free.copy(), sweeps, (self.seed, 4, step), self.settings.n_jobs, some)
+        move(fold(weights), free, codes, free.copy(), 1, (self.seed, 4, step), self.settings.n_jobs, some)
 
     def _record(self) -> float:
         """Note where the fit is; give the objective: the mean conditional log-likelihood of training rows."""
@@ -255,7 +253,7 @@ class LikelihoodFit:
         weights = ArcWeights(self._table(state.log_table), self.cardinalities)
         before = state.chains.copy()
         if self.all_codes is None:
-            self._move(weights, 1)
+            self._move(weights)
         moved = float((before != state.chains).mean()) if len(before) else None
         objective, score = self._score(weights, self.rows.codes, self.rows.weights), None
         if self.validation is not None:
