@@ -1,8 +1,11 @@
-"""What the site shows besides the pages: the reference of all commands, made from the commands, and stored results."""
+"""What the site shows besides the pages: the reference of all commands, made from them, stored results, formulas as MathML."""
 
+import re
+from html import unescape
 from pathlib import Path
 
 import typer
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File, InclusionLevel
 
 from ldfm.cli.main import app
@@ -23,6 +26,34 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, **_):
     """Pages are also read as files of the repository, where results lie beside the folder of the pages."""
     return markdown.replace(f"](../{_STORED}", f"]({_STORED}")
+
+
+def on_page_content(html, page, **_):
+    """Browsers show MathML as it is: formulas need no script and no font from elsewhere."""
+    return _FORMULA.sub(lambda found: _mathml(unescape(found[2]).strip(), found[1] == "div", page), html)
+
+
+# as pymdownx.arithmatex leaves formulas, without the signs around them (mkdocs.yml)
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">(.*?)</\1>', re.DOTALL)
+_NAMED = "<mi>(?:log|det)</mi>"
+_THIN = '<mspace width="0.17em"/>'
+# log p, not logp; 3/4, not 3 / 4; and a prime that is high by itself is not raised and made small
+_SPACING = (
+    ('<mo movablelimits="true">det</mo>', "<mi>det</mi>"),
+    (f"(</m(?:i|n|sub|row)>|(?:[)]|&#x0(?:0029|2202);)</mo>)(?={_NAMED})", rf"\1{_THIN}"),
+    (f"({_NAMED})(?!<mo|{_THIN})", rf"\1{_THIN}"),
+    ("<mo>&#x0002F;</mo>", '<mo lspace="0" rspace="0">/</mo>'),
+    ("<msup>(<mi>[^<]*</mi>)<mi>&#x02032;</mi></msup>", r'<mrow>\1<mo lspace="0" rspace="0">&#x02032;</mo></mrow>'),
+)
+
+
+def _mathml(latex, displayed, page):
+    mathml = convert(latex, display="block" if displayed else "inline")
+    if "\\" in mathml:  # what is not known to the converter comes back as it was written
+        raise ValueError(f"{page}: no MathML for {latex}")
+    for found, better in _SPACING:
+        mathml = re.sub(found, better, mathml)
+    return f'<div class="formula">{mathml}</div>' if displayed else mathml
 
 
 def commands_page():

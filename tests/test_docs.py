@@ -6,9 +6,12 @@ import re
 import subprocess
 import sys
 from importlib import import_module
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+from markdown import Markdown
+from mkdocs.config import load_config
 
 from ldfm import estimator, model
 
@@ -87,6 +90,53 @@ def test_everything_public_says_what_it_does_and_takes(module, name):
             assert taken <= described, function.__qualname__
 
 
+@pytest.fixture(scope="module")
+def shown():
+    """Markdown to HTML, as the site has it."""
+    spec = spec_from_file_location("hooks", HERE / "docs" / "hooks.py")
+    hooks = module_from_spec(spec)
+    spec.loader.exec_module(hooks)
+    config = load_config(str(HERE / "mkdocs.yml"))
+    reader = Markdown(extensions=config.markdown_extensions, extension_configs=config.mdx_configs)
+    return lambda text: hooks.on_page_content(reader.reset().convert(text), page="a page")
+
+
+def test_formulas_are_mathml(shown):
+    inline = shown(r"the weight $w_i \le 3/4$ of *it*")
+    assert 'display="inline"' in inline
+    assert "<msub><mi>w</mi><mi>i</mi></msub>" in inline
+    assert "$" not in inline
+    assert "<em>it</em>" in inline
+    displayed = shown("so that\n\n$$\n\\sum_t \\log p'(t) < 1\n$$\n\nholds")
+    assert '<div class="formula"><math' in displayed
+    assert 'display="block"' in displayed
+    assert '<mi>log</mi><mspace width="0.17em"/><mrow><mi>p</mi>' in displayed
+    assert "<munder>" in displayed
+    assert "$" not in displayed
+
+
+def test_code_is_no_formula(shown):
+    for code in ("`a$b$c`", "```sh\necho $HOME $PATH\n```", "    x = $a$\n"):
+        assert "<math" not in shown(code)
+        text = re.sub(r"<[^>]+>", "", shown(code))
+        assert "$" in text
+        assert text.strip() == code.strip("`\n ").removeprefix("sh\n")
+    assert "<math" not in shown("costs $5 and $6")
+
+
+def test_formulas_that_cannot_be_shown_are_an_error(shown):
+    with pytest.raises(ValueError, match=r"a page: no MathML for \\unheardof"):
+        shown(r"the $\unheardof{x}$")
+
+
+def test_formulas_are_no_markdown():
+    """Elsewhere pages are read as Markdown first, where \\, is a comma and }_ may begin emphasis."""
+    for page in PAGES:
+        text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+        for formula in re.findall(r"\$\$.*?\$\$|\$[^$]+\$", text, flags=re.DOTALL):
+            assert not re.search(r"\\[^a-zA-Z\s]|[^a-zA-Z0-9]_|[*<]", formula), f"{page.name}: {formula}"
+
+
 def test_the_site_builds_without_a_warning(tmp_path):
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(tmp_path / "site")]
     ended = subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=False)
@@ -98,6 +148,7 @@ def test_the_site_builds_without_a_warning(tmp_path):
             r"<(?:script|link|img)[^>]+(?:src|href)=.?(https?://[^\s>]+)", page.read_text(encoding="utf-8")
         )
         assert not fetched, f"{page.name} fetches {fetched[0]}"
+    assert (tmp_path / "site" / "math" / "index.html").read_text(encoding="utf-8").count("<math") > 100
     commands = (tmp_path / "site" / "reference" / "commands" / "index.html").read_text(encoding="utf-8")
     assert "--against" in commands
     estimator_page = (tmp_path / "site" / "reference" / "estimator" / "index.html").read_text(encoding="utf-8")
