@@ -216,6 +216,12 @@ async function begin() {
   }
   const header = document.querySelector("header");
   new ResizeObserver(() => document.body.style.setProperty("--head", `${header.offsetHeight}px`)).observe(header);
+  let width = $("picture").clientWidth;
+  new ResizeObserver(() => {
+    if (width === $("picture").clientWidth) return;
+    width = $("picture").clientWidth;
+    showForest();
+  }).observe($("picture"));
   $("search").addEventListener("input", filter);
   $("threshold").addEventListener("input", showForest);
   $("clear").addEventListener("click", () => { page.evidence.clear(); moved(); });

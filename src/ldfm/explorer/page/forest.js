@@ -3,6 +3,7 @@
 import { element, svg } from "./boxes.js";
 
 const RADIUS = 230;
+const NARROW = 560; // pixels: below, the circle gets smaller and the letters stay
 const GAP = 12; // between a variable and its label
 const LONGEST = 18; // letters of a label
 
@@ -34,6 +35,10 @@ function orderOf(arcs, count) {
     take(best);
   }
   return order;
+}
+
+function angleOf(position, count) {
+  return (2 * Math.PI * position) / count - Math.PI / 2;
 }
 
 function shortened(text) {
@@ -81,6 +86,7 @@ export class Forest {
     this.picture = document.getElementById("picture");
     this.table = document.getElementById("arcs");
     this.order = null;
+    this.radius = RADIUS;
   }
 
   show(arcs, pinnedArcs, threshold, given) {
@@ -97,16 +103,43 @@ export class Forest {
   places() {
     const places = [];
     this.order.forEach((variable, position) => {
-      const angle = (2 * Math.PI * position) / this.order.length - Math.PI / 2;
-      places[variable] = { angle, x: RADIUS * Math.cos(angle), y: RADIUS * Math.sin(angle) };
+      const angle = angleOf(position, this.order.length);
+      places[variable] = { angle, x: this.radius * Math.cos(angle), y: this.radius * Math.sin(angle) };
     });
     return places;
   }
 
+  // the size of letters, with a circle and a frame that suit it; only what is in the page has a width
+  fit(drawing) {
+    const width = drawing.getBoundingClientRect().width;
+    const narrow = width < NARROW;
+    const apart = 1.25 * this.names.length; // of the letters' height: what labels take around the circle
+    const [guess, small, large] = narrow ? [width / 5, 10, 13] : [RADIUS, 11, 15];
+    const size = Math.max(small, Math.min(large, (2 * Math.PI * guess) / apart));
+    const texts = this.order.map((variable) =>
+      svg("text", { "font-size": size, "font-weight": 700 }, shortened(this.names[variable])));
+    drawing.append(...texts);
+    const labels = texts.map((text, position) => {
+      const angle = angleOf(position, texts.length);
+      return { length: GAP + text.getComputedTextLength(), across: Math.abs(Math.cos(angle)), down: Math.abs(Math.sin(angle)) };
+    });
+    drawing.replaceChildren();
+    const fitting = Math.min(...labels.map((one) => (width / 2 - size) / Math.max(one.across, 1e-9) - one.length));
+    const least = Math.max(60, (0.85 * apart * size) / (2 * Math.PI));
+    this.radius = narrow ? Math.max(least, Math.min(RADIUS, fitting)) : RADIUS;
+    const [across, down] = ["across", "down"].map((way) =>
+      Math.max(...labels.map((one) => Math.max(this.radius, (this.radius + one.length) * one[way]))) + size);
+    const half = narrow ? across : Math.max(across, down);
+    if (narrow) drawing.style.minWidth = `${2 * half}px`;
+    drawing.setAttribute("viewBox", `${-half} ${-down} ${2 * half} ${2 * down}`);
+    return size;
+  }
+
   draw(chosen, now, given) {
-    const places = this.places();
-    const size = Math.max(11, Math.min(15, (2 * Math.PI * RADIUS) / this.names.length / 1.25));
     const drawing = svg("svg", { "aria-hidden": "true" });
+    this.picture.replaceChildren(drawing);
+    const size = this.fit(drawing);
+    const places = this.places();
     const arcs = chosen.filter((arc) => arc.parent >= 0).reverse();
     const lines = arcs.map((arc) => this.arc(arc, places));
     drawing.append(svg("g", { class: "arcs" }, ...lines));
@@ -122,10 +155,6 @@ export class Forest {
       node.addEventListener("click", () => this.go(this.names[variable]));
     });
     drawing.append(...nodes);
-    this.picture.replaceChildren(drawing);
-    // only what is in the page has a width
-    const room = RADIUS + GAP + Math.max(...[...drawing.querySelectorAll("text")].map((text) => text.getComputedTextLength())) + 4;
-    drawing.setAttribute("viewBox", `${-room} ${-room} ${2 * room} ${2 * room}`);
   }
 
   node(variable, place, rooted, given, size) {
@@ -133,8 +162,9 @@ export class Forest {
     const degrees = (place.angle * 180) / Math.PI + (left ? 180 : 0);
     const text = svg("text", { x: left ? -GAP : GAP, dy: "0.35em", "text-anchor": left ? "end" : "start", "font-size": size,
       transform: `rotate(${degrees.toFixed(2)})` }, shortened(this.names[variable]));
-    const dot = svg("circle", { r: 6 });
-    const core = svg("circle", { r: 6, class: "rooted", "fill-opacity": rooted.toFixed(3) });
+    const r = Math.min(6, (0.8 * Math.PI * this.radius) / this.names.length);
+    const dot = svg("circle", { r });
+    const core = svg("circle", { r, class: "rooted", "fill-opacity": rooted.toFixed(3) });
     const told = svg("title", {}, `${this.names[variable]}: root with probability ${rooted.toFixed(2)}`);
     const transform = `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`;
     return svg("g", { class: given ? "node given" : "node", transform }, dot, core, text, told);
@@ -145,7 +175,7 @@ export class Forest {
     const [across, down] = [to.x - from.x, to.y - from.y];
     const length = Math.hypot(across, down);
     // bent towards the centre; the two directions between a pair bend differently, to be told apart
-    const bend = (arc.parent < arc.child ? 1 : 0.55) * Math.min(0.6, 0.2 + (0.6 * length) / RADIUS);
+    const bend = (arc.parent < arc.child ? 1 : 0.55) * Math.min(0.6, 0.2 + (0.6 * length) / this.radius);
     const middle = { x: ((from.x + to.x) / 2) * (1 - bend), y: ((from.y + to.y) / 2) * (1 - bend) };
     const width = 0.6 + 4.4 * arc.strength;
     const [tip, end] = [towards(to, middle, 7), towards(to, middle, 13 + width)];
