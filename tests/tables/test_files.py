@@ -81,6 +81,18 @@ def test_more_lines_than_are_read_at_once(written):
         learned(written(text + "x,y,z\n"))
 
 
+def test_chunks_are_joined_while_reading(written, monkeypatch):
+    monkeypatch.setattr(files, "CHUNKS", 2)
+    joined = []
+    concatenate = np.concatenate
+    monkeypatch.setattr(np, "concatenate", lambda parts: joined.append(len(parts)) or concatenate(parts))
+    rows = 5 * LINES + 7
+    source = read_csv(written("a,b\n" + "".join(f"v{i % 300},{i % 3}\n" for i in range(rows))))
+    assert joined == [2, 2, 2, 2, 5, 5]  # twice, of two columns; then an empty part, two joined ones and what is left
+    for cells, values in zip(source.columns, (300, 3), strict=True):
+        np.testing.assert_array_equal(cells.indices, np.arange(rows) % values)
+
+
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=6)
 
 

@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -5,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from ldfm.tables import merge_rows
-from ldfm.tables.merging import _find_places
+from ldfm.tables.merging import FEW, _find_places
 
 
 def merged_by_dictionary(codes, weights):
@@ -52,6 +54,26 @@ def test_many_rows_all_different_and_all_the_same():
     assert_merged(rng.integers(-1, 3, (50_000, 9), dtype=np.int8), rng.random(50_000))
 
 
+@pytest.mark.parametrize("distinct", [FEW - 1, FEW, FEW + 1, 8 * FEW, 8 * FEW + 1])
+def test_about_as_many_distinct_rows_as_there_is_memory_for(distinct):
+    numbers = np.concatenate([np.arange(distinct), [0, distinct - 1]]).astype(np.int32)[:, None]
+    merged = merge_rows(numbers)
+    np.testing.assert_array_equal(merged.codes, numbers[:distinct])
+    np.testing.assert_array_equal(merged.places, numbers[:, 0])
+    np.testing.assert_array_equal(merged.first_rows, np.arange(distinct))
+
+
+def test_memory_is_for_distinct_rows():
+    rows = np.random.default_rng(0).integers(0, 4, (2_000_000, 4), dtype=np.int8)
+    merge_rows(rows[:10])
+    tracemalloc.start()
+    merged = merge_rows(rows)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(merged.codes) == 256
+    assert most < 12 * len(rows)  # 8 bytes a row say which distinct row it became
+
+
 def test_rows_of_no_weight_are_kept():
     merged = merge_rows(np.array([[0], [1], [0]]), np.array([0.0, 2.0, 0.0]))
     assert merged.codes.tolist() == [[0], [1]]
@@ -65,7 +87,7 @@ def test_a_full_table_of_slots_in_which_almost_every_row_collides(distinct):
     codes = np.stack([np.arange(distinct) % 32, np.arange(distinct) // 32], axis=1).astype(np.int16)
     codes = codes[np.concatenate([rng.permutation(distinct), rng.integers(0, distinct, 3 * distinct)])]
     places = np.empty(len(codes), dtype=np.int64)
-    first_rows = _find_places(codes, np.full(distinct, -1, dtype=np.int64), places)
+    first_rows = _find_places(codes, np.full(distinct, -1, dtype=np.int64), places, distinct)
     expected, _, expected_places = merged_by_dictionary(codes, np.ones(len(codes)))
     np.testing.assert_array_equal(codes[first_rows], expected)
     np.testing.assert_array_equal(places, expected_places)
@@ -77,12 +99,12 @@ def test_rows_that_start_at_the_same_slot():
     home = []
     for row in codes:
         slots[:] = -1
-        _find_places(row[None, :], slots, place)
+        _find_places(row[None, :], slots, place, 1)
         home.append(int(np.argmax(slots)))
     together = codes[np.bincount(home)[home] >= 2]
     assert len(together) > 500
     repeated = np.concatenate([together, together[::-1]])
     places = np.empty(len(repeated), dtype=np.int64)
-    first_rows = _find_places(repeated, np.full(4096, -1, dtype=np.int64), places)
+    first_rows = _find_places(repeated, np.full(4096, -1, dtype=np.int64), places, 4096)
     np.testing.assert_array_equal(first_rows, np.arange(len(together)))
     np.testing.assert_array_equal(places, [*range(len(together)), *reversed(range(len(together)))])

@@ -79,12 +79,12 @@ def hold_out(
     `fraction` is a share of all rows, at most all complete ones; None: none for EM, for the likelihood a tenth of the complete
     rows, up to 1,000, but none of mixed tables, whose priors have been enough.
     """
+    if fraction is None and (objective != "likelihood" or codes.dtype.kind == "f"):
+        return merge_rows(codes, row_weights), None
     rows = len(codes)
     complete = np.flatnonzero(~missing_cells(codes).any(axis=1) & (row_weights > 0))
-    if fraction is None and codes.dtype.kind == "f":
-        held = 0
-    elif fraction is None:
-        held = min(len(complete) // 10, 1000) if objective == "likelihood" and len(complete) >= 100 else 0
+    if fraction is None:
+        held = min(len(complete) // 10, 1000) if len(complete) >= 100 else 0
     else:
         held = max(1, round(rows * fraction))
         if held >= rows:
@@ -94,7 +94,8 @@ def hold_out(
     if held == 0:
         return merge_rows(codes, row_weights), None
     rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
-    train = np.setdiff1d(np.arange(rows), rest)
+    train = np.ones(rows, dtype=bool)
+    train[rest] = False
     return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
 

@@ -21,6 +21,7 @@ from ldfm.tables.texts import MISSING_IN_CSV
 from ldfm.types import Codes
 
 LINES = 1 << 10  # at a time: more do not stay in cache, and take twice as long
+CHUNKS = 1 << 10  # of lines, joined: what small arrays leave behind when they are freed stays with the process
 LARGE = 1 << 26  # cells of a Parquet file that is read in batches, of which only indices are kept
 _BATCH = 1 << 16  # rows
 _PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")  # what pandas calls the row labels it writes into Parquet files
@@ -115,6 +116,9 @@ def _number_csv(what: str, file: TextIO) -> tuple[list[str], list[list[Codes]], 
         for numbering, part, column in zip(numberings, parts, zip(*chunk, strict=True), strict=True):
             part.append(numbering.number(column))
         rows += len(chunk)
+        if rows % (CHUNKS * LINES) == 0:
+            for part in parts:
+                part[-CHUNKS:] = [np.concatenate(part[-CHUNKS:])]
     return header, parts, numberings
 
 

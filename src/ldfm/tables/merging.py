@@ -7,6 +7,8 @@ from numba import njit
 
 from ldfm.types import Floats, Integers, Rows
 
+FEW = 1 << 15  # distinct rows that memory is taken for at first
+
 
 class MergedRows(NamedTuple):
     """Distinct rows.
@@ -34,11 +36,14 @@ class MergedRows(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _find_places(codes, slots, places):  # type: ignore[no-untyped-def]
-    """Number the distinct rows in order of first occurrence by open addressing; give for each its first row."""
+def _find_places(codes, slots, places, most):  # type: ignore[no-untyped-def]
+    """Number the distinct rows in order of first occurrence by open addressing; give for each its first row.
+
+    If there are more than `most`, which `slots` must have room for, give none.
+    """
     rows, n = codes.shape
     mask = np.uint64(slots.shape[0] - 1)
-    first_rows = np.empty(rows, dtype=np.int64)
+    first_rows = np.empty(min(rows, most), dtype=np.int64)
     count = 0
     for row in range(rows):
         mix = np.uint64(14695981039346656037)
@@ -49,6 +54,8 @@ def _find_places(codes, slots, places):  # type: ignore[no-untyped-def]
         while True:
             known = slots[slot]
             if known < 0:
+                if count == most:
+                    return first_rows[:0].copy()
                 slots[slot] = count
                 first_rows[count] = row
                 places[row] = count
@@ -93,9 +100,15 @@ def merge_rows(codes: Rows, row_weights: Floats | None = None) -> MergedRows:
         merged = merge_rows(cells.view(np.int64), row_weights)
         return merged._replace(codes=merged.codes.view(np.float64))
     rows = codes.shape[0]
-    slots = np.full(1 << max(1, int(2 * rows - 1).bit_length()), -1, dtype=np.int64)
+    codes = np.ascontiguousarray(codes)
     places = np.empty(rows, dtype=np.int64)
-    first_rows = _find_places(np.ascontiguousarray(codes), slots, places)
+    # memory for the distinct rows, not for all; starting again costs a seventh where all are distinct
+    most = min(FEW, 1 << int(max(rows, 1) - 1).bit_length())
+    while True:
+        first_rows = _find_places(codes, np.full(2 * most, -1, dtype=np.int64), places, most)
+        if len(first_rows) or rows == 0:
+            break
+        most *= 8
     weights = np.bincount(places, weights=row_weights, minlength=len(first_rows)).astype(np.float64)
     return MergedRows(np.ascontiguousarray(codes[first_rows]), weights, places, first_rows)
 
