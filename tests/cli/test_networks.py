@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from command_line import Ldfm, assert_refused, strict_json
-from ldfm.networks import load
+from ldfm.cli.networks import NAMES
+from ldfm.networks import load, names
 from ldfm.tables import read_source
 
 RAIN = """network weather { }
@@ -18,6 +19,11 @@ def test_rows_of_a_network_that_comes_along(ldfm: Ldfm, tmp_path: Path) -> None:
     written = {column.name: column for column in read_source(tmp_path / "asia.csv").columns}
     for name, values in load("asia").sample(30, seed=3).items():
         assert [written[name].distinct[i] for i in written[name].indices] == values.tolist()
+
+
+def test_help_names_the_networks_that_come_along(ldfm: Ldfm) -> None:
+    assert ", ".join(sorted(names())) == NAMES
+    assert NAMES in " ".join(ldfm("network", "--help").stdout.split())
 
 
 def test_rows_of_a_bif_file(ldfm: Ldfm, tmp_path: Path) -> None:

@@ -46,6 +46,11 @@ def test_version_is_told_without_loading_the_compiler() -> None:
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"ldfm {__version__}\n", "")
 
 
+def test_the_package_runs_as_a_module() -> None:
+    ended = subprocess.run([sys.executable, "-m", "ldfm", "--version"], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, f"ldfm {__version__}\n", "")
+
+
 def test_a_small_fit_loads_nothing_that_takes_longer_than_itself(table: Path, tmp_path: Path) -> None:
     heavy = "{'sklearn', 'pandas', 'polars', 'pyarrow', 'matplotlib', 'rich.progress', 'scipy.stats'}"
     code = f"import sys; from ldfm.cli import main\ntry: main.run()\nfinally: print(*{heavy} & set(sys.modules))"

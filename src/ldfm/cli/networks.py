@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from ldfm.networks import Network
 
 app = typer.Typer()
+NAMES = "alarm, asia, child, hailfinder, hepar2, insurance, sachs, water, win95pts"  # help loads no network
 
 
 @app.command(epilog="Example: ldfm network alarm.bif -n 5000 -o alarm.csv")
 def network(
-    source: Annotated[str, typer.Argument(help="BIF file (.bif or .bif.gz), or one of the networks that come along.")],
+    source: Annotated[str, typer.Argument(help=f"BIF file (.bif or .bif.gz), or a network that comes along: {NAMES}.")],
     count: Annotated[int, typer.Option("-n", min=1, help="How many rows.")] = 1000,
     output: TableOutput = None,
     seed: Seed = 0,
