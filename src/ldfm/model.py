@@ -128,7 +128,7 @@ class ForestModel(Pictures):
         return self._learn(encode(read_source(X), self.schema_), sample_weight, warm=True)
 
     def _learn(self, table: Table, sample_weight: Any, *, warm: bool) -> Self:
-        row_weights = weights_of_rows(sample_weight, len(table.codes))
+        row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
         seed = self._seed()
         train, held_out = hold_out(table.codes, row_weights, self.validation_fraction, self.objective, seed)
         settings = FitSettings(
@@ -237,14 +237,13 @@ class ForestModel(Pictures):
 
         With continuous columns it is a log density, in the table's units.
         """
-        table = self._encoded(X)
-        merged = merge_rows(table.codes)
+        merged = merge_rows(self._encoded(X).codes)
         log_partition = self.log_partition().value
         if log_partition == -np.inf:
             raise ValueError("no row has positive probability under this model, so rows have no scores")
         logs = self._engine().log_evidence(merged, self._spawn(), self.verbose)
-        scores: Floats = logs[merged.places] - log_partition - self._log_scales(~missing_cells(table.codes))
-        return scores
+        scores: Floats = logs - log_partition - self._log_scales(~missing_cells(merged.codes))
+        return scores[merged.places]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
         """Give the mean of `score_samples`."""

@@ -72,7 +72,7 @@ class Fitted(NamedTuple):
 
 
 def hold_out(
-    codes: Rows, row_weights: Floats, fraction: float | None, objective: Objective, seed: int
+    codes: Rows, row_weights: Floats | None, fraction: float | None, objective: Objective, seed: int
 ) -> tuple[MergedRows, MergedRows | None]:
     """Give rows to learn from, and complete ones held out to stop by.
 
@@ -82,7 +82,8 @@ def hold_out(
     if fraction is None and (objective != "likelihood" or codes.dtype.kind == "f"):
         return merge_rows(codes, row_weights), None
     rows = len(codes)
-    complete = np.flatnonzero(~missing_cells(codes).any(axis=1) & (row_weights > 0))
+    usable = ~missing_cells(codes).any(axis=1)
+    complete = np.flatnonzero(usable if row_weights is None else usable & (row_weights > 0))
     if fraction is None:
         held = min(len(complete) // 10, 1000) if len(complete) >= 100 else 0
     else:
@@ -96,6 +97,8 @@ def hold_out(
     rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
     train = np.ones(rows, dtype=bool)
     train[rest] = False
+    if row_weights is None:
+        return merge_rows(codes[train]), merge_rows(codes[rest])
     return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
 
