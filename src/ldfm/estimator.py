@@ -22,9 +22,11 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         "likelihood": the normalised probability of the rows, by stochastic gradients (needs "ldfm-s"). "generation": EM on the
         probability of generating the rows, as in the paper.
     prior
-        None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`. Learning on the likelihood starts from EM with it.
+        None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`. Learning on the likelihood starts from EM with it, or
+        without one from how probable values are given each other.
     max_iter
-        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,400).
+        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,400, or 600 of a table
+        that has at most 4,096 different rows).
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from ldfm import LDFM
 from ldfm.forests import expected_counts, log_sums
 from ldfm.learning import LikelihoodFit, LikelihoodSettings, likelihood
+from ldfm.learning.pairwise import pair_means
 from ldfm.networks import load
 from ldfm.tables import merge_rows
 from ldfm.weights import ArcWeights
@@ -62,7 +63,8 @@ def test_the_stochastic_gradient_is_the_exact_one_within_its_error(name, monkeyp
     total = fit.rows.weights.sum()
     exact_data = expected_counts(weights, fit.rows.codes, fit.rows.weights / total).arcs
     exact_model = expected_counts(weights, codes, shares).arcs
-    fit._move(weights, 30)
+    for _ in range(30):
+        fit._move(weights)
     data, model = [], []
     for step in range(24):
         fit.state.step = step
@@ -84,11 +86,21 @@ def test_the_stochastic_gradient_is_the_exact_one_within_its_error(name, monkeyp
 def test_training_rows_become_more_probable():
     rows = load("asia").sample(800, seed=0)
     before = LDFM(objective="generation", max_iter=20, n_jobs=1).fit(rows).score(rows)
-    model = LDFM(max_iter=200, random_state=0, n_jobs=1).fit(rows)
+    model = LDFM(random_state=0, n_jobs=1).fit(rows)
     assert model.score(rows) > before
     assert model.history_.objective[-1] > model.history_.objective[0]
     assert model.weights_.is_normalised
     assert model.weights_.variant == "ldfm-s"
+
+
+def test_how_strong_dependencies_are_is_hardly_pulled_at():
+    fit = fit_of("asia")
+    rng = np.random.default_rng(0)
+    strengths = np.where(fit.mask, pair_means(rng.normal(size=fit.mask.shape) * fit.mask, fit.cardinalities), 0.0)
+    shapes = np.where(fit.mask, rng.normal(size=fit.mask.shape), 0.0)
+    shapes -= np.where(fit.mask, pair_means(shapes, fit.cardinalities), 0.0)
+    for away, part in ((strengths, likelihood.FREE), (shapes, 1.0)):
+        assert np.allclose(fit._pull_of(fit.start + away, 3.0), 3.0 * part * away)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 10, 13])

@@ -23,7 +23,8 @@ def fit(
     variant: Annotated[str, typer.Option(help="ldfm-s or ldfm; ldfm needs --objective generation.")] = "ldfm-s",
     prior: Annotated[str, typer.Option(help="none, dirichlet:ALPHA or modified:ALPHA,FLOOR.")] = "none",
     max_iter: Annotated[
-        int | None, typer.Option(help="Most steps; if not given 2400 (likelihood) or 200 (generation).")
+        int | None,
+        typer.Option(help="Most steps; if not given 2400 (likelihood; 600 of small tables) or 200 (generation)."),
     ] = None,
     tol: Annotated[float, typer.Option(help="EM stops when the objective rises by less, in nats a row.")] = 1e-5,
     validation: Annotated[float | None, typer.Option(help="Share of the rows held out to stop by.")] = None,

@@ -1,6 +1,6 @@
 """One way to learn from merged rows, whatever the objective, with checkpoints."""
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from math import prod
 from pathlib import Path
@@ -17,7 +17,8 @@ from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
 from ldfm.learning.mixed_em import first_weights
 from ldfm.learning.mixed_likelihood import MixedLikelihoodFit, MixedLikelihoodSettings
-from ldfm.learning.priors import ModifiedDirichlet, Prior
+from ldfm.learning.pairwise import pairwise_weights
+from ldfm.learning.priors import Prior
 from ldfm.mixed_weights import MixedWeights
 from ldfm.tables import MergedRows, Schema, merge_rows, missing_cells
 from ldfm.types import Floats, Integers, Rows
@@ -29,7 +30,6 @@ _ENUMERATED = 1 << 14  # states up to which draws are made from the table of all
 _ARRAYS = ("table", "stop", "intercepts", "slopes", "deviations")
 _ANNEALED = 512  # chains that are annealed for draws
 _START = EMSettings(max_iter=20, tol=0.0)
-_START_PRIOR = ModifiedDirichlet(1.0, 1e-4)
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class FitSettings:
     objective
         "generation" or "likelihood".
     prior
-        Of the weights; learning on the likelihood starts from EM with it, or with a small floor where it is None.
+        Of the weights; learning on the likelihood starts from EM with it, or from what pairs of columns give where it is None.
     max_iter, tol
-        As in the estimator; `max_iter` None: 200 iterations of EM or 2,400 steps.
+        As in the estimator; `max_iter` None: 200 iterations of EM, 2,400 steps, or 600 where all states are enumerated.
     seed
         Whole number from which everything random is made.
     checkpoint
@@ -209,16 +209,14 @@ def _learn_likelihood(
     settings: FitSettings,
     validation: MergedRows | None,
 ) -> tuple[ArcWeights, History, Integers]:
-    first = start
-    if first is None:
-        prior = settings.prior or _START_PRIOR
-        first, _ = fit_generation(
-            rows, uniform, prior, EMSettings(**(asdict(_START) | {"n_jobs": settings.n_jobs})), seed=settings.seed
-        )
-    first = _positive(first)
-    steps = LikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
-    if settings.max_iter is not None:
-        steps = LikelihoodSettings(**(asdict(steps) | {"max_iter": settings.max_iter}))
+    if start is not None:
+        first = _positive(start)
+    elif settings.prior is not None:
+        em = replace(_START, n_jobs=settings.n_jobs)
+        first = _positive(fit_generation(rows, uniform, settings.prior, em, seed=settings.seed)[0])
+    else:
+        first = pairwise_weights(rows, uniform.cardinalities)
+    steps = LikelihoodSettings(settings.max_iter, n_jobs=settings.n_jobs, verbose=settings.verbose)
     fit = LikelihoodFit(rows, first, steps, settings.seed, validation)
     found: tuple[ArcWeights, History, Integers] = _run(
         fit, rows, first, settings, validation, going_on=start is not None

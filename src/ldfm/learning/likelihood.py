@@ -2,8 +2,8 @@
 
 The gradient of the mean of log p(row) in the logs of the arc weights is the expected arc counts of the rows minus those of the
 model. The first are exact for each row of a batch. The second come from chains that move on with the weights, each again with
-its exact marginals, or from all rows there are where they can be enumerated. A pull towards the start, in steps weaker and
-weaker, decides between smooth and sharp weights; held-out rows decide where to stop.
+its exact marginals, or from all rows there are where they can be enumerated. A pull towards the start, in stages weaker and weaker,
+decides between smooth and sharp weights; held-out rows decide where to stop.
 """
 
 from collections.abc import Callable
@@ -21,17 +21,20 @@ from ldfm.inference.exact import MAX_STATES
 from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
+from ldfm.learning.pairwise import pair_means
 from ldfm.progress import progress
 from ldfm.tables import MISSING, MergedRows
 from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
+STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
 JUDGED_ROWS = 40  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
-_FORGET, _FORGET_COUNTS = 0.9, 0.99
-_SMALL = 5e-5  # arcs rarer than this in a row move less
+LONGEST = 0.1  # step of the log of an arc weight
+_FORGET, _FORGET_SQUARES = 0.9, 0.99
+_SMALL = 1e-4  # gradients below this make shorter steps
 
 
 class Stage(NamedTuple):
@@ -40,7 +43,8 @@ class Stage(NamedTuple):
     Attributes
     ----------
     pull
-        Towards the start, in rows: what a squared distance of 1 in the log of an arc weight costs.
+        Towards the start, in rows: what a squared distance of 1 in the log of an arc weight costs, twice. How strong the
+        dependency of two variables is, the mean over their arcs, costs less by `FREE`.
     rate
         Length of steps, as a share of the longest.
     collapsed
@@ -54,13 +58,14 @@ class Stage(NamedTuple):
 
 
 STAGES = (
-    Stage(0.5, 1.0),
-    Stage(0.1, 1.0, 4),
-    Stage(0.02, 1.0, 4),
-    Stage(0.005, 0.7, 4),
-    Stage(0.001, 0.5, 4),
-    Stage(0.0002, 0.25, 4),
+    Stage(2.0, 1.0),
+    Stage(0.6, 0.7, 4),
+    Stage(0.2, 0.5, 4),
+    Stage(0.06, 0.35, 4),
+    Stage(0.02, 0.25, 4),
+    Stage(0.005, 0.15, 4),
 )
+FREE = 0.02  # part of the pull that strengths feel
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class LikelihoodSettings:
     Attributes
     ----------
     max_iter
-        Largest number of steps, all pulls together.
+        Largest number of steps, all pulls together. None: 2,400, or 600 where all states are enumerated.
     batch
         Rows a step, and chains. None: 1,024 for up to 20 variables, 512 for more.
     check_every
@@ -79,7 +84,7 @@ class LikelihoodSettings:
         Threads (None: all cores) and progress (0: silent).
     """
 
-    max_iter: int = 2400
+    max_iter: int | None = None
     batch: int | None = None
     check_every: int = 50
     n_jobs: int | None = None
@@ -93,7 +98,7 @@ class FitState:
     step: int
     log_table: Floats
     momentum: Floats
-    counts: Floats
+    squares: Floats
     sum_of_logs: Floats
     summed: int
     chains: Integers
@@ -131,11 +136,12 @@ class LikelihoodFit:
         self.cardinalities, self.mask = start.cardinalities, start.mask
         self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
         self.total = float(rows.weights.sum())
-        table, _ = start.balanced(start.folded)
-        self.start: Floats = np.log(np.where(self.mask, table, 1.0))
-        self.history = History(reason=f"reached max_iter={settings.max_iter}")
+        self.start = _logs_of(start)
         states = float(np.prod([float(k) for k in start.cardinalities]))
         self.all_codes = _all_codes(start.cardinalities) if states <= MAX_ENUMERATED else None
+        usual = STEPS if self.all_codes is None else STEPS_ENUMERATED
+        self.max_iter = usual if settings.max_iter is None else settings.max_iter
+        self.history = History(reason=f"reached max_iter={self.max_iter}")
         zeros = np.zeros(self.start.shape)
         chains = np.zeros((0, len(start.cardinalities)), dtype=np.int64)
         self.state = FitState(
@@ -159,13 +165,13 @@ class LikelihoodFit:
         self._began = perf_counter() - state.seconds
         if state.step == 0:
             self._find_chains()
-        with progress("likelihood", settings.max_iter, settings.verbose) as advance:
+        with progress("likelihood", self.max_iter, settings.verbose) as advance:
             advance(steps=state.step)
-            while state.step < settings.max_iter:
+            while state.step < self.max_iter:
                 self._step()
                 state.step += 1
                 note = ""
-                if state.step % settings.check_every == 0 or state.step == settings.max_iter:
+                if state.step % settings.check_every == 0 or state.step == self.max_iter:
                     note = f"{self._record():.4f} nats a row"
                 if self._stage_ends() and not self._end_stage():
                     if not note:
@@ -188,14 +194,14 @@ class LikelihoodFit:
         return np.where(self.mask, np.exp(logs), 0.0)
 
     def _stage_length(self) -> int:
-        return -(-self.settings.max_iter // len(STAGES))
+        return -(-self.max_iter // len(STAGES))
 
     def _stage(self) -> tuple[int, int]:
         """Give which pull is on and how many steps it has been."""
         return divmod(self.state.step, self._stage_length())
 
     def _stage_ends(self) -> bool:
-        return self.state.step >= self.settings.max_iter or self._stage()[1] == 0
+        return self.state.step >= self.max_iter or self._stage()[1] == 0
 
     def _step(self) -> None:
         state = self.state
@@ -203,19 +209,21 @@ class LikelihoodFit:
         length = self._stage_length()
         weights = ArcWeights(self._table(state.log_table), self.cardinalities)
         data, model = self._data_counts(weights), self._model_counts(weights)
-        pull = STAGES[stage].pull / self.total
-        gradient = data - model - pull * (state.log_table - self.start)
+        gradient = data - model - self._pull_of(state.log_table, STAGES[stage].pull / self.total)
         state.momentum = _FORGET * state.momentum + (1 - _FORGET) * gradient
-        state.counts = _FORGET_COUNTS * state.counts + (1 - _FORGET_COUNTS) * (data + model)
+        state.squares = _FORGET_SQUARES * state.squares + (1 - _FORGET_SQUARES) * gradient**2
         mean = state.momentum / (1 - _FORGET ** (state.step + 1))
-        scale = state.counts / (1 - _FORGET_COUNTS ** (state.step + 1)) + 2.0 * pull + _SMALL
-        # chains of few variables follow larger steps
-        longest = min(0.2, max(0.1, 2.0 / len(self.cardinalities)))
-        rate = longest * STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
+        scale = np.sqrt(state.squares / (1 - _FORGET_SQUARES ** (state.step + 1))) + _SMALL
+        rate = LONGEST * STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
         state.log_table = np.where(self.mask, state.log_table + rate * mean / scale, 0.0)
         if steps >= length // 2:
             state.sum_of_logs = state.sum_of_logs + state.log_table
             state.summed += 1
+
+    def _pull_of(self, logs: Floats, pull: float) -> Floats:
+        """Give the gradient of what it costs to be away from the start."""
+        away = logs - self.start
+        return pull * (away - (1.0 - FREE) * pair_means(away, self.cardinalities))
 
     def _data_counts(self, weights: ArcWeights) -> Floats:
         """Give the mean expected arc counts of a batch of rows, drawn in proportion to their weights."""
@@ -320,6 +328,13 @@ class LikelihoodFit:
 
     def _last_stage(self) -> int:
         return (self.state.step - 1) // self._stage_length()
+
+
+def _logs_of(weights: ArcWeights) -> Floats:
+    """Give the logs of arc weights, stop weights in them, 0 where there is no arc."""
+    table, _ = weights.balanced(weights.folded)
+    logs: Floats = np.log(np.where(weights.mask, table, 1.0))
+    return logs
 
 
 def conditional_logs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:

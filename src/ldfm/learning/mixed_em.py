@@ -93,11 +93,19 @@ def fit_numbers(weights: MixedWeights, sums: Floats) -> tuple[Floats, Floats, Fl
 
 def fit_normals(sums: Floats) -> tuple[Floats, Floats, Floats]:
     """Give intercepts, slopes and variances of ridge regressions of children on parents, one an arc."""
-    c, cx, cxx, cy, cxy, cyy = sums
+    c, cx, cxx, cy, cxy, _ = sums
     a, b = _solve(c + RIDGE, cx, cxx + RIDGE, cy, cxy)
-    squares = cyy - 2.0 * (a * cy + b * cxy) + a * a * c + 2.0 * a * b * cx + b * b * cxx
+    squares = squared_residuals(sums, a, b)
     variances = (np.maximum(squares, 0.0) + RIDGE * (a * a + b * b) + NORMAL_ROWS) / (c + NORMAL_ROWS)
     return a, b, np.maximum(variances, VARIANCE_FLOOR)
+
+
+def squared_residuals(sums: Floats, intercepts: Floats, slopes: Floats) -> Floats:
+    """Give the sums of c (y - a - b x)^2."""
+    c, cx, cxx, cy, cxy, cyy = sums
+    a, b = intercepts, slopes
+    found: Floats = cyy - 2.0 * (a * cy + b * cxy) + a * a * c + 2.0 * a * b * cx + b * b * cxx
+    return found
 
 
 def logit_steps(weights: MixedWeights, sums: Floats) -> tuple[Floats, Floats]:
@@ -124,16 +132,19 @@ def log_prior_of_numbers(weights: MixedWeights) -> float:
 
 def first_weights(rows: MergedRows, uniform: MixedWeights) -> MixedWeights:
     """Give where learning starts: equal mixing weights, every pair of columns fitted by itself on the rows that have both."""
+    weights = uniform
+    for _ in range(_FIRST_PASSES if weights.logits.any() else 1):
+        weights = with_numbers(weights, *fit_numbers(weights, pair_statistics(rows, weights)))
+    return weights
+
+
+def pair_statistics(rows: MergedRows, weights: MixedWeights) -> Floats:
+    """Give (6, S + 1, S) the statistics that every arc would have if it were in the forest of each row that has both cells."""
     cells = rows.codes.astype(np.float64)
     known = ~np.isnan(cells)
     pairs = np.zeros((len(cells), cells.shape[1] + 1, cells.shape[1]))
     pairs[:, 0] = known
     pairs[:, 1:] = known[:, :, None] & known[:, None, :] & ~np.eye(cells.shape[1], dtype=np.bool_)
-    filled = np.where(known, cells, 0.0)
-    weights = uniform
-    passes = _FIRST_PASSES if weights.logits.any() else 1
-    for _ in range(passes):
-        sums = np.zeros((6, *weights.table.shape))
-        add_statistics(weights.model, filled, rows.weights, pairs, sums)
-        weights = with_numbers(weights, *fit_numbers(weights, sums))
-    return weights
+    sums = np.zeros((6, *weights.table.shape))
+    add_statistics(weights.model, np.where(known, cells, 0.0), rows.weights, pairs, sums)
+    return sums

@@ -4,7 +4,8 @@ With w the weight of an arc and mu its marginal, the gradient of the mean of log
 
 - Mixing weights: the expected arc counts of rows minus those of the model, as for discrete models, with a pull towards the start.
 - Normal densities and logits: the fit that EM makes, to statistics that the model's part of the gradient is taken from. That part
-  is 0 where all variables are continuous, for densities integrate to 1 whatever their parameters are.
+  is 0 where all variables are continuous, for densities integrate to 1 whatever their parameters are. Rows that both columns of an
+  arc are in count a little for its normal density, whatever forests they have: else arcs of few rows fit those alone.
 
 Where discrete variables have few joint states the model's part comes from independent draws of the plain model (see
 `ldfm.independent_draws`): what is known of that model exactly, plus what weights change in the draws. So there is little noise, and
@@ -17,14 +18,15 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from scipy.optimize import Bounds, minimize
 from scipy.special import logsumexp
 
 from ldfm.forests import expected_statistics, log_sums
-from ldfm.independent_draws import PlainModel, is_summable
+from ldfm.independent_draws import Drawn, PlainModel, is_summable
 from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.history import History, Step
 from ldfm.learning.mixed_completion import MixedRows
-from ldfm.learning.mixed_em import fit_numbers, with_numbers
+from ldfm.learning.mixed_em import fit_numbers, log_prior_of_numbers, pair_statistics, squared_residuals, with_numbers
 from ldfm.mixed_draws import FEWEST, anneal, draw_from, move
 from ldfm.mixed_weights import MixedWeights
 from ldfm.progress import progress
@@ -34,9 +36,12 @@ from ldfm.types import Floats, Integers
 CHAINS = 512  # half of them give the model's counts, the other half follow the partition
 DRAWS = 1024  # independent ones, a step
 SWEEPS = 2
+PAIR_ROWS = 5.0  # that the fit of a pair of columns counts for, beside the rows that an arc explains
 PULL = 0.02  # towards the start, in rows: what a squared distance of 1 in the log of a mixing weight costs twice
-RATE = 0.7  # of steps of the mixing weights
-MORE = 5  # such steps, where they cost no pass over the rows
+RATE = 0.7  # of steps of the mixing weights by chains
+CLIMB = 6  # steps of the mixing weights between passes over the rows, where the partition is known
+FARTHEST = 1.0  # that the log of a mixing weight moves in a step
+LEAST_PACE = 1 / 64  # part of a step that is tried before it is given up
 SMALL = 1e-4  # arcs rarer than this in a row move less
 AVERAGED = 0.3  # share of the steps, the last ones, whose weights are averaged where draws make them noisy
 PATIENCE = 40  # steps without a better score of held-out rows
@@ -67,6 +72,7 @@ class MixedState:
     best_score: float
     best_draws: Floats
     since: int
+    pace: float  # part of a step that is tried first
     seconds: float
 
 
@@ -100,13 +106,22 @@ class MixedLikelihoodFit:
         self.start = _logs(self.weights.table)
         self.history = History(reason=f"reached max_iter={settings.max_iter}")
         self.exact = all(start.continuous)
+        self.noisy = not self.exact or len(self.rows.open_rows) > 0
         first = _parameters(self.weights)
         none = np.empty((0, len(start.cardinalities)))
         self.state = MixedState(
-            0, first, np.zeros(first.shape), 0, 0.0, none, none.astype(np.int64), first, -np.inf, none, 0, 0.0
+            0, first, np.zeros(first.shape), 0, 0.0, none, none.astype(np.int64), first, -np.inf, none, 0, 1.0, 0.0
         )
+        pairs = pair_statistics(rows, self.weights)
+        self.pairs: Floats = np.where(start.mask & start.numeric, PAIR_ROWS * pairs / np.maximum(pairs[0], 1.0), 0.0)
         self._sums = self._model = np.zeros((6, *start.table.shape))
         self._counts = self._correction = np.zeros(start.table.shape)
+        # numbers have one weight for all values of a discrete child
+        self._shares: Floats = np.where(
+            np.concatenate([[False], start.numeric])[:, None],
+            1.0 / np.repeat(start.cardinalities, start.cardinalities),
+            1.0,
+        )
 
     def arrays(self) -> dict[str, Any]:
         """Give what `resume` needs, as arrays."""
@@ -171,11 +186,10 @@ class MixedLikelihoodFit:
         """Find counts, statistics and partition of the model from independent draws; begin chains if these are too uneven."""
         weights, state, n_jobs = self.weights, self.state, self.settings.n_jobs
         plain = PlainModel(weights)
-        counts = plain.counts()
-        self._model, self._correction = np.zeros(self._sums.shape), np.zeros(counts.shape)
+        self._model, self._correction = np.zeros(self._sums.shape), np.zeros(weights.table.shape)
         state.log_partition = plain.log_partition
         if not self.exact:
-            drawn = plain.draw_weighted(DRAWS, np.random.default_rng([self.seed, 4, state.step]), n_jobs)
+            drawn = self._draw(plain)
             if drawn.effective < FEWEST:
                 self._find_chains()
                 return
@@ -185,7 +199,10 @@ class MixedLikelihoodFit:
             # normal densities have the same parameters in both, and scores of mean 0 in the plain one
             self._correction = ours[0] - theirs[0]
             self._model = np.where(weights.logits, ours, ours - theirs)
-        self._counts = np.maximum(counts + self._correction, 0.0)
+
+    def _draw(self, plain: PlainModel) -> Drawn:
+        """Give weighted draws; all models of a step draw with the same random numbers."""
+        return plain.draw_weighted(DRAWS, np.random.default_rng([self.seed, 4, self.state.step]), self.settings.n_jobs)
 
     def _find_chains(self) -> None:
         """Begin chains with draws of the present weights, and with their partition."""
@@ -206,34 +223,88 @@ class MixedLikelihoodFit:
     def _step(self) -> None:
         """Move the weights by what the statistics say."""
         before, state, last = self.weights, self.state, self.settings.max_iter
-        logs = self._move(_logs(before.table), self._counts, RATE * min(1.0, 2.0 * (1.0 - state.step / last)))
-        # the counts of the plain model are known for any weights: climb further
-        for _ in range(0 if len(state.chains) else MORE):
-            counts = PlainModel(replace(before, table=_table(before, logs))).counts() + self._correction
-            logs = self._move(logs, np.maximum(counts, 0.0), RATE)
-        moved = with_numbers(before, *fit_numbers(before, self.total * _less_model(before, self._sums, self._model)))
-        state.parameters = _parameters(replace(moved, table=_table(before, logs)))
-        if not self.exact and state.step >= (1.0 - AVERAGED) * last:
+        logs = self._by_chains() if len(state.chains) else self._climb()
+        sums = self.total * _less_model(before, self._sums, self._model) + self.pairs
+        moved = with_numbers(before, *fit_numbers(before, sums))
+        target = _parameters(replace(moved, table=_table(before, logs)))
+        if len(state.chains):
+            state.parameters, self.weights = target, self._weights_of(target)
+            self._follow(before)
+        else:
+            self._go_towards(target)
+        if self.noisy and state.step >= (1.0 - AVERAGED) * last:
             state.sum_of_parameters, state.summed = state.sum_of_parameters + state.parameters, state.summed + 1
         if state.summed and state.step == last - 1:
             state.parameters = state.sum_of_parameters / state.summed
-        self.weights = self._weights_of(state.parameters)
-        if len(state.chains):
-            self._follow(before)
+            self.weights = self._weights_of(state.parameters)
+
+    def _go_towards(self, target: Floats) -> None:
+        """Go a part of the way that makes the same rows more probable, or stay."""
+        state, old = self.state, self.state.parameters
+        before = self._penalised(self.weights)
+        while state.pace >= LEAST_PACE:
+            state.parameters = old + state.pace * (target - old)
+            self.weights = self._weights_of(state.parameters)
+            if self._penalised(self.weights) >= before:
+                state.pace = min(1.0, 1.5 * state.pace)
+                return
+            state.pace *= 0.5
+        state.parameters, state.pace = old, 2.0 * LEAST_PACE
+        self.weights = self._weights_of(old)
+
+    def _penalised(self, weights: MixedWeights) -> float:
+        """Give the mean log-likelihood of the rows as they are completed now, less pull and priors."""
+        rows, plain = self.rows, PlainModel(weights)
+        partition = plain.log_partition + (0.0 if self.exact else self._draw(plain).log_ratio)
+        sums = log_sums(weights, rows.codes, self.settings.n_jobs)
+        away = 0.5 * PULL * (self._shares * (_logs(weights.table) - self.start) ** 2).sum()
+        prior = log_prior_of_numbers(weights) + self._log_prior_of_pairs(weights)
+        return float(rows.weights @ sums - away + prior) / self.total - partition
+
+    def _log_prior_of_pairs(self, weights: MixedWeights) -> float:
+        variances = weights.deviations**2
+        squares = squared_residuals(self.pairs, weights.intercepts, weights.slopes)
+        return -0.5 * float((self.pairs[0] * np.log(variances) + squares / variances).sum())
+
+    def _climb(self) -> Floats:
+        """Give logs of mixing weights that fit the expected counts of the rows better, by the partition of the plain model."""
+        weights, pull, mask = self.weights, PULL / self.total, self.weights.mask
+        first, data, shares = _logs(weights.table), self._sums[0] - self._correction, self._shares
+        scale = np.sqrt(shares * (_tied(weights, self._sums[0]) + 2.0 * pull + SMALL))[mask]
+
+        def moved(step: Floats) -> Floats:
+            logs = first.copy()
+            logs[mask] += step / scale
+            return logs
+
+        def loss(step: Floats) -> tuple[float, Floats]:
+            logs = moved(step)
+            plain, away = PlainModel(replace(weights, table=_table(weights, logs))), logs - self.start
+            value = (data * logs).sum() - plain.log_partition - 0.5 * pull * (shares * away**2).sum()
+            gradient = shares * (_tied(weights, data - plain.counts()) - pull * away)
+            return -float(value), -gradient[mask] / scale
+
+        bounds = Bounds(-FARTHEST * scale, FARTHEST * scale)
+        found = minimize(
+            loss, np.zeros(len(scale)), jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": CLIMB}
+        )
+        return moved(found.x)
+
+    def _by_chains(self) -> Floats:
+        """Give the logs of the mixing weights after a step along the gradient, divided by the counts it is made of."""
+        weights, data, model, pull = self.weights, self._sums[0], self._counts, PULL / self.total
+        logs = _logs(weights.table)
+        rate = RATE * min(1.0, 2.0 * (1.0 - self.state.step / self.settings.max_iter))
+        gradient = _tied(weights, data - model) - pull * (logs - self.start)
+        size = _tied(weights, data + model) + 2.0 * pull + SMALL
+        found: Floats = logs + np.clip(rate * gradient / size, -FARTHEST, FARTHEST)
+        return found
 
     def _weights_of(self, parameters: Floats) -> MixedWeights:
         logs, intercepts, slopes, deviations = parameters
         return with_numbers(
             replace(self.weights, table=_table(self.weights, logs)), intercepts, slopes, np.exp(deviations)
         )
-
-    def _move(self, logs: Floats, model: Floats, rate: float) -> Floats:
-        """Give the logs of the mixing weights after a step along the gradient, divided by the counts it is made of."""
-        weights, data, pull = self.weights, self._sums[0], PULL / self.total
-        gradient = _tied(weights, data - model) - pull * (logs - self.start)
-        size = _tied(weights, data + model) + 2.0 * pull + SMALL
-        moved: Floats = logs + np.clip(rate * gradient / size, -1.0, 1.0)
-        return moved
 
     def _follow(self, before: MixedWeights) -> None:
         """Note the partition of the new weights: by the chains, from that of those before."""
@@ -258,11 +329,11 @@ def _less_model(weights: MixedWeights, data: Floats, model: Floats) -> Floats:
     The gradient that the model has now is taken as constant. For a normal density with residuals r = y - a - b x and variance v it
     is made of the sums of r, of r x and of r^2 - v; for logits it is what the statistics hold already. The counts stay as they are.
     """
-    c, cx, cxx, cy, cxy, cyy = model
+    c, cx, cxx, cy, cxy, _ = model
     a, b, v = weights.intercepts, weights.slopes, weights.deviations**2
     normal = weights.mask & weights.numeric
     of_r, of_rx = cy - a * c - b * cx, cxy - a * cx - b * cxx
-    squares = cyy - 2.0 * (a * cy + b * cxy) + a * a * c + 2.0 * a * b * cx + b * b * cxx
+    squares = squared_residuals(model, a, b)
     found = data.copy()
     found[3] -= np.where(normal, of_r, cy)
     found[4] -= np.where(normal, of_rx, cxy)
