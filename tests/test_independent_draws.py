@@ -123,3 +123,37 @@ def test_uneven_weights_lead_to_chains(model, monkeypatch):
     assert len(fit.state.chains) == mixed_likelihood.CHAINS
     assert np.isfinite(history.objective).all()
     assert weights.cardinalities == model.cardinalities
+
+
+def test_no_step_makes_the_same_rows_less_probable(model):
+    cells = PlainModel(model).draw(40, np.random.default_rng(0))
+    rows = merged(cells)
+    first = first_weights(rows, MixedWeights.uniform(model.cardinalities, model.continuous, "ldfm-s"))
+    fit = fit_of(first, cells, steps=60)
+    rises = []
+    for _ in range(30):
+        fit._expect()
+        before = fit._penalised(fit.weights)
+        fit._step()
+        rises.append(fit._penalised(fit.weights) - before)  # the same draws: the step is counted up by the caller
+        fit.state.step += 1
+    assert min(rises) >= 0.0
+    assert sum(rises) > 0.05
+
+
+def test_a_step_too_far_is_shortened_and_one_downhill_is_not_made(model):
+    cells = PlainModel(model).draw(40, np.random.default_rng(0))
+    fit = fit_of(model, cells, steps=60)
+    fit._expect()
+    old, before = fit.state.parameters, fit._penalised(fit.weights)
+    fit._step()
+    uphill = fit.state.parameters - old
+    fit.state.parameters, fit.state.pace = old, 1.0
+    fit.weights = fit._weights_of(old)
+    fit._go_towards(old + 40.0 * uphill)
+    assert fit.state.pace < 1.0
+    assert fit._penalised(fit.weights) >= before
+    fit.state.parameters, fit.state.pace = old, 1.0
+    fit.weights = fit._weights_of(old)
+    fit._go_towards(old - uphill)
+    assert np.array_equal(fit.state.parameters, old)
