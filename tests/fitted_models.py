@@ -8,7 +8,7 @@ from ldfm import LDFM, ModifiedDirichlet
 from ldfm.networks import load
 from ldfm.tables import MergedRows, unmerged
 
-STEPS = {"asia": 400, "sachs": 120}
+STEPS = {"asia": 60, "sachs": 60}
 
 
 @cache

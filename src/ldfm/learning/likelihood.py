@@ -30,7 +30,7 @@ from ldfm.weights import ArcWeights
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
 STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
-JUDGED_ROWS = 40  # held-out rows that decide between stages
+JUDGED_ROWS = 80  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
 LONGEST = 0.1  # step of the log of an arc weight
 _FORGET, _FORGET_SQUARES = 0.9, 0.99
@@ -291,7 +291,7 @@ class LikelihoodFit:
         if gains.mean() > 0:
             state.best_table, state.best_scores, state.best_draws = table, scores, draws
         noise = float(gains.std() / np.sqrt(len(gains)))
-        go_on = bool(gains.mean() > -noise)
+        go_on = bool(gains.mean() > -2.0 * noise)  # the best is kept: to go on costs time only
         if not go_on:
             self.history.converged = True
             pull = STAGES[self._last_stage() - 1].pull
