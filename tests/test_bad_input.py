@@ -422,10 +422,20 @@ def test_bad_settings(settings, message):
         LDFM(**settings).fit(WEATHER)
 
 
-@pytest.mark.parametrize("objective", ["generation", "likelihood"])
-def test_rows_with_missing_cells_cannot_be_held_out(objective):
-    gaps = changed(sky=["sun", None] * 3, road=[None, "wet"] * 3)
-    with pytest.raises(ValueError, match="validation_fraction holds out complete rows of positive weight"):
+@pytest.mark.parametrize(
+    ("objective", "cars", "message"),
+    [
+        ("generation", WEATHER["cars"], "^validation_fraction holds out complete rows of positive weight, and"),
+        (
+            "likelihood",
+            [None, None, None, None, None, "few"],
+            "^validation_fraction holds out rows of positive weight with two",
+        ),
+    ],
+)
+def test_rows_that_cannot_be_held_out(objective, cars, message):
+    gaps = changed(sky=["sun", None] * 3, road=[None, "wet"] * 2 + [None, None], cars=cars)
+    with pytest.raises(ValueError, match=message):
         LDFM(objective=objective, validation_fraction=0.2).fit(gaps)
 
 

@@ -30,8 +30,8 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
     tol
         EM stops when the objective rises by less than this, in nats a row.
     validation_fraction
-        Share of the rows held out to stop by, at most all complete ones. None: none for EM; for the likelihood a tenth of the
-        complete rows, up to 1,000.
+        Share of the rows held out to stop by; EM and mixed tables hold out complete rows only, other fits any with two known cells.
+        None: none for EM and mixed tables; for others a tenth of the rows, up to 1,000.
     kinds
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous"; one of the two
         words alone: that of all. Floating-point columns are continuous, and whole numbers with many different values, with a

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from ldfm import LDFM
+from ldfm.learning import likelihood
 from ldfm.learning.completion import CompletedRows
+from ldfm.learning.likelihood import divide_known
 from ldfm.learning.priors import ModifiedDirichlet
 from ldfm.networks import load
 from ldfm.tables import unmerged
@@ -79,6 +81,49 @@ def test_a_column_missing_in_half_of_the_rows(objective):
     assert half.score(held_out) > whole.score(held_out) - 0.1
     again = LDFM(**settings).fit({**table, "either": [None if i % 2 else c for i, c in enumerate(table["either"])]})
     assert np.array_equal(again.weights_.table, half.weights_.table)
+
+
+@pytest.mark.parametrize("states", [likelihood.MAX_STATES, 1])
+def test_rows_with_missing_cells_are_held_out(states, monkeypatch):
+    """A table without a complete row has something to choose its pull by, whether rows can be enumerated or not."""
+    table = with_gaps(300, 0.3)
+    table["either"] = [None] * 150 + table["either"][150:]
+    table["smoke"] = table["smoke"][:150] + [None] * 150
+    judged, judge = [], likelihood.LikelihoodFit._held_out_scores
+
+    def judge_and_note(self, weights, draws, held_out):
+        scores = judge(self, weights, draws, held_out)
+        judged.append((held_out.codes, scores))
+        return scores
+
+    monkeypatch.setattr(likelihood.LikelihoodFit, "_held_out_scores", judge_and_note)
+    monkeypatch.setattr(likelihood, "MAX_STATES", states)
+    monkeypatch.setattr(likelihood, "MAX_ENUMERATED", states)
+    model = LDFM(max_iter=12, random_state=0, n_jobs=1).fit(table)
+    assert len(judged) > 1
+    for codes, scores in judged:
+        assert (codes == -1).any(axis=1).all()
+        assert np.isfinite(scores).all()
+        assert scores.std() > 0
+    assert np.isnan(model.history_.validation).all()  # which is of whole rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_known_cells_are_divided_and_no_others(seed):
+    rng = np.random.default_rng(seed)
+    known = rng.random((200, 7)) < 0.6
+    places = rng.permuted(np.tile(np.arange(7), (200, 1)), axis=1)
+    asked, given = divide_known(known, places)
+    counts = known.sum(axis=1)
+    some = counts > 0
+    assert not (asked & given).any()
+    assert not (given & ~known).any()
+    assert not (asked & ~known)[some].any()
+    assert (asked.sum(axis=1) == np.maximum(1, 2 * counts // 5))[some].all()
+    assert (given.sum(axis=1) == counts // 3).all()
+    whole = divide_known(np.ones_like(known), places)
+    assert (whole[0] == (places < 2)).all()
+    assert (whole[1] == (places >= 5)).all()
 
 
 @pytest.mark.parametrize("objective", ["generation", "likelihood"])

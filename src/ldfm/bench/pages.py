@@ -5,7 +5,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from ldfm.bench import density, imputation
+from ldfm.bench import density, imputation, missing
 from ldfm.bench.figures import plot_against_paper, plot_gaps, plot_samplers
 from ldfm.bench.headline import headline
 from ldfm.bench.results import read
@@ -39,6 +39,7 @@ def render_all(results: Path, tables: Path, page: Path | None, readme: Path | No
         ("paper", _paper),
         ("samplers", _samplers),
         ("density", _density),
+        ("missing", _missing),
         ("imputation", _imputation),
     ):
         if any((results / folder).rglob("*.json")):
@@ -144,6 +145,14 @@ def _density(folder: Path, tables: Path, written: list[Path], home: Path) -> lis
     lines = [*density.lines_of(results), "", origin_of(results), ""]
     _write(tables / "density.md", "\n".join(["# Density estimation", "", *lines]), written)
     return ["## Density estimation", "", "Mean log-likelihood of test rows, nats:", "", *lines]
+
+
+def _missing(folder: Path, tables: Path, written: list[Path], home: Path) -> list[str]:
+    del home
+    results = [read(path) for path in sorted(folder.glob("*.json"))]
+    lines = [*missing.lines_of(results), origin_of(results), ""]
+    _write(tables / "missing.md", "\n".join(["# Missing cells", "", *lines]), written)
+    return ["## Missing cells", "", *lines]
 
 
 def _imputation(folder: Path, tables: Path, written: list[Path], home: Path) -> list[str]:

@@ -68,10 +68,10 @@ class Rows:
         return {name: hash_of(getattr(self, name)) for name in ("train", "validation", "test")}
 
     def named(self, codes: Codes) -> dict[str, Any]:
-        """Give codes as a table of value names."""
+        """Give codes as a table of value names, None where a cell is missing."""
         network = self.network
         return {
-            name: np.array(values, dtype=object)[codes[:, place]]
+            name: np.array([*values, None], dtype=object)[codes[:, place]]  # a missing cell, -1, takes the last
             for place, (name, values) in enumerate(zip(network.variables, network.values, strict=True))
         }
 

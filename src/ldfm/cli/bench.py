@@ -166,6 +166,26 @@ def density(
         print("\n".join(lines_of(results)))
 
 
+@app.command(epilog="Example: ldfm bench missing --network alarm --removed 0.3")
+def missing(
+    network: Annotated[str, typer.Option(help="Network that rows are drawn from.")] = "alarm",
+    rows: Annotated[int, typer.Option(min=1, help="Training rows.")] = 5000,
+    removed: Annotated[float, typer.Option(min=0.0, max=0.99, help="Share of cells removed at random.")] = 0.3,
+    queries: Annotated[int, typer.Option(min=2, max=1000, help="Test queries.")] = 200,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps on the likelihood.")] = None,
+    seed: Seed = 0,
+    jobs: Jobs = 1,
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder of the results.")] = Path(
+        "benchmarks/results/missing"
+    ),
+) -> None:
+    """Learn from tables with missing cells, beside filling them in first and dropping incomplete rows."""
+    from ldfm.bench.missing import Settings, lines_of, run
+
+    settings = Settings(network, rows, removed, queries, steps, seed, jobs)
+    print("\n".join(lines_of([run(settings, output, _command())])))
+
+
 @app.command(epilog="Example: ldfm bench imputation --tables iris,wine")
 def imputation(
     tables: Annotated[str, typer.Option(help="Tables of scikit-learn, comma-separated.")] = (

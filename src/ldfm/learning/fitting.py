@@ -74,27 +74,30 @@ class Fitted(NamedTuple):
 def hold_out(
     codes: Rows, row_weights: Floats | None, fraction: float | None, objective: Objective, seed: int
 ) -> tuple[MergedRows, MergedRows | None]:
-    """Give rows to learn from, and complete ones held out to stop by.
+    """Give rows to learn from, and others held out to stop by.
 
-    `fraction` is a share of all rows, at most all complete ones; None: none for EM, for the likelihood a tenth of the complete
-    rows, up to 1,000, but none of mixed tables, whose priors have been enough.
+    Those are complete rows, but for the likelihood of discrete tables any with two known cells: one can be asked given the other.
+    `fraction` is a share of all rows, at most all that can be held out; None: none for EM, for the likelihood a tenth of those
+    that can, up to 1,000, but none of mixed tables, whose priors have been enough.
     """
-    if fraction is None and (objective != "likelihood" or codes.dtype.kind == "f"):
+    by_cells = objective == "likelihood" and codes.dtype.kind != "f"
+    if fraction is None and not by_cells:
         return merge_rows(codes, row_weights), None
     rows = len(codes)
-    usable = ~missing_cells(codes).any(axis=1)
-    complete = np.flatnonzero(usable if row_weights is None else usable & (row_weights > 0))
+    usable = (~missing_cells(codes)).sum(axis=1) >= (min(2, codes.shape[1]) if by_cells else codes.shape[1])
+    candidates = np.flatnonzero(usable if row_weights is None else usable & (row_weights > 0))
     if fraction is None:
-        held = min(len(complete) // 10, 1000) if len(complete) >= 100 else 0
+        held = min(len(candidates) // 10, 1000) if len(candidates) >= 100 else 0
     else:
         held = max(1, round(rows * fraction))
         if held >= rows:
             raise ValueError(f"validation_fraction {fraction} of {rows} rows leaves none to learn from")
-        if not len(complete):
-            raise ValueError("validation_fraction holds out complete rows of positive weight, and the table has none")
+        if not len(candidates):
+            kind = "rows of positive weight with two known cells" if by_cells else "complete rows of positive weight"
+            raise ValueError(f"validation_fraction holds out {kind}, and the table has none")
     if held == 0:
         return merge_rows(codes, row_weights), None
-    rest = np.random.default_rng([seed, 9]).permutation(complete)[:held]
+    rest = np.random.default_rng([seed, 9]).permutation(candidates)[:held]
     train = np.ones(rows, dtype=bool)
     train[rest] = False
     if row_weights is None:
@@ -121,7 +124,7 @@ def learn(
     Parameters
     ----------
     rows, validation
-        Rows to learn from, which may have missing cells, and complete held-out ones.
+        Rows to learn from, which may have missing cells, and held-out ones as `hold_out` gives them.
     start
         Weights of an earlier fit to start from, or None.
     uniform

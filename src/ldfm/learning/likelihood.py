@@ -17,14 +17,14 @@ from scipy.special import logsumexp
 from ldfm.draws import anneal, fold, move
 from ldfm.forests import expected_counts, log_sums
 from ldfm.inference import Budget, ExactTables, Starts, find_queries, log_conditionals
-from ldfm.inference.exact import MAX_STATES
+from ldfm.inference.exact import MAX_STATES, log_evidence
 from ldfm.learning.checkpoint import arrays_of_state, restore_state
 from ldfm.learning.completion import CompletedRows
 from ldfm.learning.history import History, Step
 from ldfm.learning.pairwise import pair_means
 from ldfm.progress import progress
 from ldfm.tables import MISSING, MergedRows
-from ldfm.types import Codes, Floats, Integers
+from ldfm.types import Booleans, Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
@@ -114,7 +114,7 @@ class LikelihoodFit:
     Parameters
     ----------
     rows, validation
-        Merged rows to learn from, which may have missing cells, and complete held-out ones to choose by.
+        Merged rows to learn from, and held-out ones to choose by; both may have missing cells.
     start
         Weights to start from and to be pulled towards, all positive where an arc exists.
     settings
@@ -136,6 +136,8 @@ class LikelihoodFit:
         self.cardinalities, self.mask = start.cardinalities, start.mask
         self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
         self.total = float(rows.weights.sum())
+        held_out = rows.only(np.arange(0)) if validation is None else validation
+        self.complete = held_out.only(np.flatnonzero((held_out.codes != MISSING).all(axis=1)))
         self.start = _logs_of(start)
         states = float(np.prod([float(k) for k in start.cardinalities]))
         self.all_codes = _all_codes(start.cardinalities) if states <= MAX_ENUMERATED else None
@@ -264,8 +266,8 @@ class LikelihoodFit:
             self._move(weights)
         moved = float((before != state.chains).mean()) if len(before) else None
         objective, score = self._score(weights, self.rows.codes, self.rows.weights), None
-        if self.validation is not None:
-            score = self._score(weights, self.validation.codes, self.validation.weights)
+        if len(self.complete.codes):
+            score = self._score(weights, self.complete.codes, self.complete.weights)
         self.history.steps.append(Step(state.step, objective, score, perf_counter() - self._began, moved))
         return objective
 
@@ -300,7 +302,7 @@ class LikelihoodFit:
         return go_on
 
     def _held_out_scores(self, weights: ArcWeights, draws: Integers, held_out: MergedRows) -> Floats:
-        """Give log p of held-out rows; where it has no exact value, that of two fifths of the cells of some given a third.
+        """Give log p of held-out rows; where it has no exact value, that of two fifths of the known cells of some given a third.
 
         The same rows, cells and random numbers are asked of every stage, so that scores can be compared. Rows count as often as
         their weight says.
@@ -308,13 +310,14 @@ class LikelihoodFit:
         n_jobs = self.settings.n_jobs
         tables = ExactTables(weights, n_jobs)
         if np.prod([float(k) for k in self.cardinalities]) <= MAX_STATES:
-            scores = log_sums(weights, held_out.codes, n_jobs) - tables.log_partition()
+            partition = tables.log_partition()  # first: the rows are then looked up in its table
+            scores = log_evidence(tables, held_out) - partition
             return np.asarray(scores * held_out.weights / held_out.weights.mean())
         generator = np.random.default_rng([self.seed, 7])
         n = held_out.codes.shape[1]
         chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
         places = generator.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)
-        asked, given = places < max(1, 2 * n // 5), places >= n - n // 3
+        asked, given = divide_known(held_out.codes[chosen] != MISSING, places)
         found = find_queries(
             tables,
             held_out.only(chosen)._replace(codes=np.where(asked | given, held_out.codes[chosen], MISSING)),
@@ -335,6 +338,13 @@ def _logs_of(weights: ArcWeights) -> Floats:
     table, _ = weights.balanced(weights.folded)
     logs: Floats = np.log(np.where(weights.mask, table, 1.0))
     return logs
+
+
+def divide_known(known: Booleans, places: Integers) -> tuple[Booleans, Booleans]:
+    """Give which known cells (rows, n) are asked, two fifths, and which are given, a third, by their order in `places`."""
+    order = np.where(known, places, known.shape[1] + places).argsort(axis=1).argsort(axis=1)
+    count = known.sum(axis=1, keepdims=True)
+    return order < np.maximum(1, 2 * count // 5), (order >= count - count // 3) & known
 
 
 def conditional_logs(weights: ArcWeights, codes: Codes, n_jobs: int | None = 1) -> Floats:
