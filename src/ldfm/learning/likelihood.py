@@ -30,7 +30,8 @@ from ldfm.weights import ArcWeights
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
 STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
-JUDGED_ROWS = 80  # held-out rows that decide between stages
+JUDGED_ROWS = 80  # held-out rows that decide between stages; half of them where questions take long
+MANY_VALUES = 100  # of all variables together: questions take long
 _LAST_SWEEPS = 20  # under the weights that are kept
 LONGEST = 0.1  # step of the log of an arc weight
 _FORGET, _FORGET_SQUARES = 0.9, 0.99
@@ -315,7 +316,8 @@ class LikelihoodFit:
             return np.asarray(scores * held_out.weights / held_out.weights.mean())
         generator = np.random.default_rng([self.seed, 7])
         n = held_out.codes.shape[1]
-        chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
+        count = JUDGED_ROWS if sum(self.cardinalities) <= MANY_VALUES else JUDGED_ROWS // 2
+        chosen = generator.permutation(len(held_out.codes))[:count]
         places = generator.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)
         asked, given = divide_known(held_out.codes[chosen] != MISSING, places)
         found = find_queries(
