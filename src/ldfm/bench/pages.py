@@ -5,7 +5,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any
 
-from ldfm.bench import density, imputation, missing
+from ldfm.bench import density, imputation, missing, reading
 from ldfm.bench.figures import plot_against_paper, plot_gaps, plot_samplers
 from ldfm.bench.headline import headline
 from ldfm.bench.results import read
@@ -72,7 +72,8 @@ def _paper(folder: Path, tables: Path, written: list[Path], home: Path) -> list[
     _write(tables / "paper.csv", paper_csv(records), written)
     against = tables / "paper-printed.png"
     _draw(against, lambda path: plot_against_paper(records, path), written)
-    lines = ["## The paper's protocol", "", CAVEATS, ""]
+    said = reading.lines_of(records, reading.read_effort(folder.parent / "effort"))
+    lines = ["## The paper's protocol", "", CAVEATS, "", *said, ""]
     for rows in sorted({key.rows for key in records} - {0}, reverse=True):
         picture = tables / f"paper-gaps-{rows}.png"
         _draw(picture, lambda path, rows=rows: plot_gaps(records, rows, path), written)  # type: ignore[misc]

@@ -1,0 +1,138 @@
+"""What the tables of the paper's protocol say, in sentences made of the records: what reproduces, what does not, who is ahead."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import hypot
+from pathlib import Path
+
+from ldfm.bench.models import MODELS
+from ldfm.bench.protocol import SPLITS
+from ldfm.bench.tables import PRINTED, Key, Published, Records, models_of, networks_of, read_published, read_records
+
+OURS, PAPERS = "ldfm", "g-ldfm"
+NEAR = 0.02  # of a printed number: other rows of the same networks differ by as much
+SURE = 2.0  # standard errors of a difference
+ENOUGH = 0.005  # twice the effort must move scores by less
+_SPLIT = SPLITS[0]
+
+
+def lines_of(records: Records, effort: Records) -> list[str]:
+    """Give a list in Markdown; `effort` are records of the same cells, asked with twice the effort."""
+    published = read_published()
+    sizes = sorted({key.rows for key in records} - {0}, reverse=True)
+    lines = []
+    for rows in sizes:
+        if any(key.rows == rows and key.model == PAPERS for key in records):
+            lines.append(_against_printed(records, published, rows))
+        if any(key.rows == rows and key.model == OURS for key in records):
+            lines += [_against_best(records, published, rows), *_against_peers(records, rows)]
+    return [*lines, *_effort(records, effort)]
+
+
+def _listed(parts: Iterable[str]) -> str:
+    return ", ".join(parts) or "none"
+
+
+def _where(rows: int) -> str:
+    return f"{rows} rows, {_SPLIT.query}/{_SPLIT.evidence}"
+
+
+def _by_share(records: Records, key: Key) -> float | None:
+    found = records.get(key)
+    value: float | None = None if found is None else found["result"]["score_by_share"]["mean"]
+    return value
+
+
+def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """Give texts by their group."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for group, text in pairs:
+        found[group].append(text)
+    return found
+
+
+def _against_printed(records: Records, published: Published, rows: int) -> str:
+    """Say how far the paper's own model is from what the paper says of it."""
+
+    def compared() -> Iterator[tuple[str, str]]:
+        for network in networks_of(records):
+            key = Key(rows, _SPLIT, PAPERS, network)
+            ours = _by_share(records, key)
+            if ours is not None and key in published:
+                off = ours - published[key]
+                yield "near" if abs(off) <= NEAR else "higher" if off > 0 else "lower", f"{network} ({off:+.3f})"
+
+    found = _grouped(compared())
+    return (
+        f"- {_where(rows)}, {MODELS[PAPERS].title}, divided as the paper does: within {NEAR} of the printed number on "
+        f"{len(found['near'])} of {sum(map(len, found.values()))} networks: {_listed(found['near'])}. "
+        f"Higher: {_listed(found['higher'])}. Lower: {_listed(found['lower'])}."
+    )
+
+
+def _against_best(records: Records, published: Published, rows: int) -> str:
+    """Say on how many networks ours is above all that the paper printed."""
+
+    def compared() -> Iterator[tuple[str, str]]:
+        for network in networks_of(records):
+            ours = _by_share(records, Key(rows, _SPLIT, OURS, network))
+            keys = (Key(rows, _SPLIT, model, network) for model in set(PRINTED.values()))
+            printed = [published[key] for key in keys if key in published]
+            if ours is not None and printed:
+                off = ours - max(printed)
+                yield "above" if off > 0 else "not", f"{network} ({off:+.3f})"
+
+    found = _grouped(compared())
+    return (
+        f"- {_where(rows)}, {MODELS[OURS].title}: above the best number that the paper prints of any model on "
+        f"{len(found['above'])} of {sum(map(len, found.values()))} networks: {_listed(found['above'])}. "
+        f"Not above: {_listed(found['not'])}."
+    )
+
+
+def _against_peers(records: Records, rows: int) -> list[str]:
+    """Say for each other model where it is closer to the true network than ours, and where farther."""
+
+    def compared(model: str) -> Iterator[tuple[str, str]]:
+        for network in networks_of(records):
+            theirs, ours = (records.get(Key(rows, _SPLIT, name, network)) for name in (model, OURS))
+            if theirs is None or ours is None or ours["gap"]["mean"] is None:
+                continue
+            if theirs["gap"]["mean"] is None:  # a query of probability zero
+                yield "farther", network
+                continue
+            # both are of the same questions, so that this error is rather too large
+            error = hypot(*(record["gap"]["standard_error"] or 0.0 for record in (theirs, ours)))
+            off = theirs["gap"]["mean"] - ours["gap"]["mean"]
+            yield "even" if abs(off) <= SURE * error else "farther" if off > 0 else "closer", network
+
+    lines = []
+    for model in models_of(key for key in records if key.rows == rows and key.model != OURS):
+        found = _grouped(compared(model))
+        if found:
+            lines.append(
+                f"- {_where(rows)}, {MODELS[model].title} beside {MODELS[OURS].title}: closer to the true network, by more "
+                f"than two standard errors, on {_listed(found['closer'])}; farther on {_listed(found['farther'])}; no difference "
+                f"to tell on {_listed(found['even'])}."
+            )
+    return lines
+
+
+def _effort(records: Records, effort: Records) -> list[str]:
+    """Say how much scores of models that sample move with more effort, on the same questions."""
+    moved: dict[str, list[str]] = {}
+    for key, more in sorted(effort.items()):
+        less = records.get(key)
+        if key.model == "oracle" or less is None or less["queries"] != more["queries"]:
+            continue
+        before, after = less["result"]["score"]["mean"], more["result"]["score"]["mean"]
+        if before is not None and after is not None:
+            mark = "" if abs(after - before) < ENOUGH else ", too much"
+            text = f"{key.network} {key.rows} rows {after - before:+.4f}{mark}"
+            moved.setdefault(MODELS[key.model].title, []).append(text)
+    return [f"- Twice the effort moves scores of {model} by: {', '.join(texts)}." for model, texts in moved.items()]
+
+
+def read_effort(folder: Path) -> Records:
+    """Read the records of cells asked with more effort; none where there is no such folder."""
+    return read_records(folder) if folder.is_dir() else {}

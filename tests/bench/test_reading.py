@@ -1,0 +1,56 @@
+"""Sentences about the tables are made of the records."""
+
+from ldfm.bench.protocol import Split
+from ldfm.bench.reading import lines_of
+from ldfm.bench.tables import Key, read_published
+
+SPLIT = Split(40, 30)
+
+
+def record(gap, score=-0.3, by_share=-0.3, queries=1000, error=0.001):
+    return {
+        "gap": {"mean": gap, "standard_error": error},
+        "result": {"score": {"mean": score}, "score_by_share": {"mean": by_share}},
+        "queries": queries,
+    }
+
+
+def test_who_is_ahead_is_said_by_standard_errors():
+    cells = {("ldfm", "asia"): 0.010, ("ldfm", "sachs"): 0.010, ("ldfm", "child"): 0.010}
+    cells |= {("mt", "asia"): 0.012, ("mt", "sachs"): 0.020, ("mt", "child"): 0.001}
+    cells |= {("dn", "asia"): None}  # a query of probability zero is farther than anything
+    records = {Key(500, SPLIT, model, network): record(gap) for (model, network), gap in cells.items()}
+    lines = {line.split(", ")[2].split(" beside")[0]: line for line in lines_of(records, {}) if " beside " in line}
+    assert "on child; farther on sachs; no difference to tell on asia." in lines["MT"]
+    assert "on none; farther on asia; no difference to tell on none." in lines["DN"]
+    assert len(lines) == 2
+
+
+def test_printed_numbers_are_compared_as_the_paper_divides():
+    published = read_published()
+    printed = {network: published[Key(5000, SPLIT, "g-ldfm", network)] for network in ("asia", "sachs", "child")}
+    off = {"asia": 0.019, "sachs": -0.03, "child": 0.04}
+    records = {Key(5000, SPLIT, "g-ldfm", name): record(0.1, by_share=printed[name] + by) for name, by in off.items()}
+    (line,) = lines_of(records, {})
+    assert "on 1 of 3 networks: asia (+0.019). Higher: child (+0.040). Lower: sachs (-0.030)." in line
+    best = max(
+        value for key, value in published.items() if (key.rows, key.split, key.network) == (5000, SPLIT, "alarm")
+    )
+    for by, text in (
+        (0.01, "on 1 of 1 networks: alarm (+0.010). Not above: none."),
+        (-0.01, "on 0 of 1 networks: none."),
+    ):
+        records = {Key(5000, SPLIT, "ldfm", "alarm"): record(0.1, by_share=best + by)}
+        assert text in lines_of(records, {})[0]
+
+
+def test_effort_is_compared_on_the_same_questions_and_what_moves_too_much_is_marked():
+    records = {Key(500, SPLIT, "dn", name): record(0.1, score=-0.3) for name in ("asia", "sachs", "child")}
+    effort = {
+        Key(500, SPLIT, "dn", "asia"): record(0.1, score=-0.301),
+        Key(500, SPLIT, "dn", "sachs"): record(0.1, score=-0.29),
+        Key(500, SPLIT, "dn", "child"): record(0.1, score=-0.29, queries=200),
+        Key(0, SPLIT, "oracle", "asia"): record(0.0),
+    }
+    (line,) = lines_of(records, effort)
+    assert line == "- Twice the effort moves scores of DN by: asia 500 rows -0.0010, sachs 500 rows +0.0100, too much."
