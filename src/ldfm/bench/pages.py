@@ -21,7 +21,7 @@ from ldfm.bench.tables import (
     read_records,
 )
 from ldfm.files import written_whole
-from ldfm.inference.clamping import EXTRA_OF
+from ldfm.inference.clamping import MANY_VALUES
 from ldfm.inference.sampling import KERNEL_OF
 
 BEGIN, END = "<!-- rendered by `ldfm bench tables`: do not edit -->", "<!-- end of what is rendered -->"
@@ -103,7 +103,6 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
         found = [result["marginals"][kernel] for kernel in KERNELS]
         body.append([name, *(" / ".join(f"{f[s]['error']:.4f}" for s in seconds) for f in found)])
         speeds.append([name, *(_thousands(f[longest]["draws_a_second"]) for f in found)])
-    named = [(extra, " = auto" if EXTRA_OF[extra] == EXTRA_OF["auto"] else "") for extra in EXTRAS]
     joints = [
         [f"{r['network']}, {r['weights']}{'' if r['reference'][0]['exact'] else '*'}"]
         + [_joint_shown(r["joints"][extra]) for extra in EXTRAS]
@@ -115,8 +114,9 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
         f"Independent draws a second with the same standard error, thousands (median over values, {longest} s):",
         *("", *markdown(header, speeds), ""),
         "Joints by clamping, one round: mean error / root mean square error, nats / seconds a query (* the reference is a long",
-        "run with an error of its own: compare only what differs by much):",
-        *("", *markdown(["network, weights", *(f"{extra} sweeps{own}" for extra, own in named)], joints), ""),
+        "run with an error of its own: compare only what differs by much). `auto` makes gibbs sweeps, tree sweeps where the",
+        f"variables have more than {MANY_VALUES} values together:",
+        *("", *markdown(["network, weights", *(f"{extra} sweeps" for extra in EXTRAS)], joints), ""),
     ]
 
 

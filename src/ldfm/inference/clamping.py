@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from ldfm.inference.answers import Method
 from ldfm.inference.budget import Budget, Meter
 from ldfm.inference.chains import Starts, move_on, start_states
 from ldfm.inference.diagnostics import effective_draws, r_hat
@@ -31,7 +32,15 @@ TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 _MOST = 500.0  # largest variance of logs that is computed with
 _WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
-EXTRA_OF = {"auto": GIBBS, "blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
+MANY_VALUES = 200  # of all variables together: Gibbs sweeps are so dear that more groups with tree sweeps find more in a given time
+EXTRA_OF = {"blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
+
+
+def extra_of(method: Method, values: int) -> int:
+    """Give the sweeps that chains make besides blocked ones; `values` is how many all variables have together."""
+    if method == "auto":
+        return GIBBS if values <= MANY_VALUES else TREE
+    return EXTRA_OF[method]
 
 
 class SampledQuery(NamedTuple):

@@ -9,7 +9,7 @@ from ldfm.inference import exact
 from ldfm.inference.answers import Diagnostics, Method, QueryResult
 from ldfm.inference.budget import Budget
 from ldfm.inference.chains import Starts
-from ldfm.inference.clamping import EXTRA_OF, SampledQuery, sample_query
+from ldfm.inference.clamping import SampledQuery, extra_of, sample_query
 from ldfm.parallel import map_in_order
 from ldfm.progress import progress
 from ldfm.tables import MISSING, MergedRows
@@ -41,6 +41,7 @@ def find_queries(
     errors = np.zeros(count), np.zeros(count)
     if len(others):
         model, seeds, states_to_start = fold(tables.weights), seed.spawn(count), starts()
+        extra = extra_of(method, sum(tables.weights.cardinalities))
 
         def one(place: int) -> SampledQuery:
             cells = np.flatnonzero(asked[place])
@@ -49,7 +50,7 @@ def find_queries(
                 evidence[place],
                 cells,
                 rows.codes[place],
-                EXTRA_OF[method],
+                extra,
                 budget,
                 seeds[place],
                 int(rows.first_rows[place]),
