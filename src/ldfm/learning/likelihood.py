@@ -29,7 +29,8 @@ from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
 STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
-SCORED_ROWS = 300  # rows whose conditional likelihood is computed for a record
+SCORED_ROWS = 300  # most rows whose conditional likelihood is computed for a record
+SCORED_VALUES = 20_000  # most forest sums of a record: each value of each cell takes one
 JUDGED_ROWS = 80  # held-out rows that decide between stages; half of them where questions take long
 MANY_VALUES = 100  # of all variables together: questions take long
 _LAST_SWEEPS = 20  # under the weights that are kept
@@ -274,7 +275,8 @@ class LikelihoodFit:
 
     def _score(self, weights: ArcWeights, codes: Codes, row_weights: Floats) -> float:
         """Give the mean conditional log-likelihood of at most so many rows, always the same."""
-        chosen = np.random.default_rng([self.seed, 5]).permutation(len(codes))[:SCORED_ROWS]
+        most = min(SCORED_ROWS, SCORED_VALUES // sum(self.cardinalities) + 1)
+        chosen = np.random.default_rng([self.seed, 5]).permutation(len(codes))[:most]
         logs = conditional_logs(weights, codes[chosen], self.settings.n_jobs)
         return float(row_weights[chosen] @ logs / row_weights[chosen].sum())
 
