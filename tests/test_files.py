@@ -1,5 +1,6 @@
 import errno
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -124,3 +125,14 @@ def test_without_permission_nothing_is_tried(tmp_path: Path, place: str, monkeyp
     monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path / place)
     with pytest.raises(PermissionError, match=f"no permission to write to .*{place}$"):
         check_target(tmp_path / "folder" / "a")
+
+
+def test_a_place_that_takes_no_file_is_named_as_the_user_named_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Path, **_: object) -> None:
+        raise PermissionError(errno.EROFS, "Read-only file system", str(self))
+
+    monkeypatch.setattr(Path, "touch", fail)
+    with pytest.raises(PermissionError, match=re.escape(f"Read-only file system: '{tmp_path / 'a'}'")):
+        write(tmp_path / "a")

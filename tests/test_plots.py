@@ -4,7 +4,7 @@ from matplotlib.colors import to_rgb
 
 from ldfm import LDFM
 from ldfm.plots import plot_marginals
-from ldfm.plots.style import ARC, OTHER
+from ldfm.plots.style import ARC, OTHER, shortened
 from models import random_weights, values_of
 
 
@@ -227,3 +227,11 @@ def test_pictures_of_very_few_variables(variables):
     assert_readable(ax)
     assert_readable(model.plot_contrast(row, other, threshold=0))
     assert_readable(model.plot_overview(row))
+
+
+def test_long_names_that_begin_alike_can_be_told_apart():
+    names = [f"How satisfied are you with the {what}" for what in ("price", "staff")]
+    labels = [shortened(name, 24) for name in names]
+    assert len(set(labels)) == 2
+    assert all(len(label) == 24 for label in labels)
+    assert shortened("x" * 24, 24) == "x" * 24

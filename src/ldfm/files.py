@@ -36,6 +36,9 @@ def written_whole(path: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{secrets.token_hex(8)}.part")
     try:
         temporary.touch(exist_ok=False)
+    except OSError as error:  # whose file name would say nothing to the user
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    try:
         yield temporary
         with temporary.open("r+b") as file:
             os.fsync(file.fileno())

@@ -155,3 +155,12 @@ def test_a_page_at_a_busy_port_is_refused(model: Path) -> None:
 def test_only_a_model_can_be_explored(table: Path) -> None:
     ended = run("explore", table, "--no-browser")
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+
+
+def test_a_warning_is_one_line_and_none_where_quiet(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n" + "".join(f"{row},{row % 2}\n" for row in range(60)))
+    words = ("fit", tmp_path / "t.csv", "-o", tmp_path / "m.ldfm", "--objective", "generation", "--max-iter", 2)
+    first, *rest = run(*words).stderr.splitlines()
+    assert first.startswith("ldfm: column 'a' has 60 different whole numbers in 60 rows and is taken as continuous;")
+    assert len(rest) == 1
+    assert run(*words, "--quiet").stderr == ""

@@ -131,6 +131,9 @@ def test_answers_that_are_less_sure_than_wanted_say_so(ldfm: Ldfm, large: Path) 
         (["--evidence", "skies=rain"], "column 'skies', which the model does not have"),
         (["--evidence", "sky"], "must be COLUMN=VALUE, not 'sky'"),
         (["--evidence", "sky=rain,sky=sun"], "two values"),
+        (["--evidence", 'road="ice, black"'], "was cut at a comma; quote the whole part"),
+        (["--query", "sky=rain,sky=sun"], "query gives column 'sky' two values"),
+        (["--query", "sky,sky=sun"], "query gives column 'sky' two values"),
         (["--query", "skies"], "column 'skies'"),
         (["--query", "sky=fog"], "column 'sky' has no value 'fog'"),
         (["--query", "sky=rain,road"], "to all of its columns"),
@@ -245,7 +248,7 @@ def test_score(ldfm: Ldfm, model: Path, holes: Path, tmp_path: Path) -> None:
     ended = ldfm("score", model, holes)
     assert ended == (0, f"{expected.mean():.4f} nats a row, the mean of 3 rows\n", "")
     document = strict_json(ldfm("score", model, holes, "--json").stdout)
-    assert document == {"rows": 3, "mean": expected.mean(), "log_partition_se": 0.0}
+    assert document == {"rows": 3, "mean": expected.mean(), "of_probability_zero": 0, "log_partition_se": 0.0}
     assert ldfm("score", model, holes, "-o", tmp_path / "s.csv").stdout == ended.stdout
     lines = read((tmp_path / "s.csv").read_text())
     assert [float(line["log_probability"]) for line in lines] == expected.tolist()
@@ -258,7 +261,8 @@ def test_rows_of_probability_zero_are_counted(ldfm: Ldfm, tmp_path: Path) -> Non
     LDFM.from_weights([1, 0], np.zeros((2, 2)), values={"a": ["x", "y"]}).save(tmp_path / "m")
     (tmp_path / "t.csv").write_text("a\nx\ny\n")
     assert "1 rows have probability zero" in ldfm("score", tmp_path / "m", tmp_path / "t.csv").stdout
-    assert strict_json(ldfm("score", tmp_path / "m", tmp_path / "t.csv", "--json").stdout)["mean"] is None
+    document = strict_json(ldfm("score", tmp_path / "m", tmp_path / "t.csv", "--json").stdout)
+    assert (document["mean"], document["of_probability_zero"]) == (None, 1)
     (tmp_path / "t.csv").write_text("a\n")
     assert_refused(ldfm("score", tmp_path / "m", tmp_path / "t.csv"), "no rows")
 
@@ -284,8 +288,10 @@ def test_sample_refuses(ldfm: Ldfm, model: Path, tmp_path: Path) -> None:
     assert_refused(ldfm("sample", model, "--evidence", "sky=fog"), "column 'sky' has no value 'fog'")
     LDFM.from_weights([1, 1], np.zeros((2, 2)), values={"a": ["NA", "NULL"]}).save(tmp_path / "m")
     assert_refused(ldfm("sample", tmp_path / "m", "-o", tmp_path / "x.csv"), "would mean a missing cell in a CSV file")
+    assert_refused(ldfm("query", tmp_path / "m", "-o", tmp_path / "x.csv"), "would mean a missing cell in a CSV file")
     assert not (tmp_path / "x.csv").exists()
-    assert ldfm("sample", tmp_path / "m", "-o", tmp_path / "x.parquet").code == 0
+    for words in (("sample", tmp_path / "m"), ("query", tmp_path / "m")):
+        assert ldfm(*words, "-o", tmp_path / "x.parquet").code == 0
 
 
 def test_any_text_comes_back_from_csv(ldfm: Ldfm, tmp_path: Path) -> None:

@@ -162,6 +162,12 @@ def test_a_page_on_incomplete_rows_and_few_of_them(tmp_path):
     assert "40 rows, 4 columns; 0.0% of the rows are complete." in text
     assert "over 20 rows" in text
     assert "rows scored 20" in text
+    assert "20 of 20 rows have missing cells: of some rows one known cell each is predicted." in text
+    table = {name: [None, *cells[1:]] for name, cells in model.sample(40).items()}
+    write_report(model, table, tmp_path / "report.html")
+    text = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert "156 cells of 39 rows" in text
+    assert "Only complete rows count: 1 of 40 have missing cells and are left out." in text
 
 
 def test_a_page_on_impossible_rows(tmp_path):
@@ -171,6 +177,11 @@ def test_a_page_on_impossible_rows(tmp_path):
     text = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "of probability zero 2" in text
     assert "There is no cell to predict" in text
+    write_report(model, {"a": ["x", "x", "y"], "b": ["x", "x", "y"]}, tmp_path / "report.html")
+    text = text_of((tmp_path / "report.html").read_text(encoding="utf-8"))
+    # the mean of all rows is not that of the possible ones
+    assert "of probability zero 1 mean log p(row), nats minus infinity: some have probability zero" in text
+    assert "of the rows that are possible 0.0000" in text
 
 
 def test_what_fails_leaves_no_page(tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Arguments and options that several commands have."""
 
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,16 @@ TableFile = Annotated[Path, typer.Argument(help=f"{TABLES}, with the model's col
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed.")]
 Jobs = Annotated[int | None, typer.Option(help="Threads; all cores if not given.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no messages.")]
+
+
+def _hush(quiet: bool) -> bool:
+    """Let warnings be silent, too."""
+    if quiet:
+        warnings.simplefilter("ignore")
+    return quiet
+
+
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", callback=_hush, help="No progress and no messages.")]
 Evidence = Annotated[
     list[str] | None,
     typer.Option(

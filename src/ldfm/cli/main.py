@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+import warnings
 from typing import Annotated, NoReturn
 
 import typer
@@ -44,6 +45,7 @@ def run() -> None:
     """Run the command line: exit code 0 done, 2 bad usage or input with a one-line reason, 1 anything else."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of values may have letters the terminal lacks
+    warnings.showwarning = _show_warning
     try:
         try:
             app(prog_name="ldfm")
@@ -59,6 +61,11 @@ def run() -> None:
         sys.exit(1)
     except (OSError, ImportError) as error:
         _fail(_reason(error), 1)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as one line, without the place in our code that it comes from."""
+    print(f"ldfm: {' '.join(str(message).split())}", file=sys.stderr)
 
 
 def _reason(error: Exception) -> str:

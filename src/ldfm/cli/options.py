@@ -31,10 +31,14 @@ def parse_evidence(texts: Sequence[str] | None, schema: "Schema") -> dict[str, A
     """Read COLUMN=VALUE,... into values of the types that the columns have in the model."""
     found: dict[str, Any] = {}
     for part in _parts(texts):
-        name, value = _assignment("evidence", part, schema)
-        if found.setdefault(name, value) != value:
-            raise ValueError(f"evidence gives column {name!r} two values: {found[name]!r} and {value!r}")
+        _note("evidence", found, *_assignment("evidence", part, schema))
     return found
+
+
+def _note(what: str, found: dict[str, Any], name: str, value: Any) -> None:
+    """Note the value of a column; a second one is refused."""
+    if found.setdefault(name, value) != value:
+        raise ValueError(f"{what} gives column {name!r} two values: {found[name]!r} and {value!r}")
 
 
 def parse_query(texts: Sequence[str] | None, schema: "Schema") -> dict[str, Any | None]:
@@ -44,10 +48,9 @@ def parse_query(texts: Sequence[str] | None, schema: "Schema") -> dict[str, Any 
     found: dict[str, Any | None] = {}
     for part in _parts(texts):
         if part in schema.names:
-            found[part] = None
+            _note("query", found, part, None)
         elif "=" in part:
-            name, value = _assignment("query", part, schema)
-            found[name] = value
+            _note("query", found, *_assignment("query", part, schema))
         else:
             raise ValueError(unknown_column("query", part, schema))
     if len({value is None for value in found.values()}) > 1:
@@ -71,4 +74,9 @@ def _assignment(what: str, part: str, schema: "Schema") -> tuple[str, Any]:
         name, equals, _ = part.partition("=")
         raise ValueError(unknown_column(what, name, schema) if equals else f"{what} must be COLUMN=VALUE, not {part!r}")
     column = max(fitting, key=lambda column: len(column.name))
-    return column.name, value_of_text(what, part[len(column.name) + 1 :], column)
+    text = part[len(column.name) + 1 :]
+    if text.startswith('"') and not text.endswith('"'):
+        raise ValueError(
+            f"{what}: {part!r} was cut at a comma; quote the whole part, name and value, such as '\"{column.name}=a, b\"'"
+        )
+    return column.name, value_of_text(what, text, column)

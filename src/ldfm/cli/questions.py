@@ -83,7 +83,7 @@ def query(
     answer = _ask(question, table)
     _warn(answer.diagnostics, quiet)
     if target is not None:
-        put_table(_long_table(question, answer), target)
+        put_table(_written_table(question, answer, target), target)
         tell(
             f"{int(answer.unknown.sum())} unknown cells of {len(answer.unknown)} rows; wrote {output}", quiet or as_json
         )
@@ -92,7 +92,7 @@ def query(
     elif target is None and table is None and output is None:
         _list(question, answer)
     elif target is None:
-        put_table(_long_table(question, answer), None)
+        put_table(_written_table(question, answer, None), None)
 
 
 def _ask(question: _Question, table: Path | None) -> "Marginals":
@@ -133,6 +133,16 @@ def _posteriors(question: _Question, answer: "Marginals") -> list[dict[str, Any]
                     }
                 )
     return found
+
+
+def _written_table(question: _Question, answer: "Marginals", target: Path | None) -> dict[str, list[Any]]:
+    """Give the table to write; as CSV values that would be read as missing cells are refused."""
+    from ldfm.tables.writing import is_csv, refuse_missing_texts
+
+    table = _long_table(question, answer)
+    if target is None or is_csv(target):
+        refuse_missing_texts(table)
+    return table
 
 
 def _long_table(question: _Question, answer: "Marginals") -> dict[str, list[Any]]:

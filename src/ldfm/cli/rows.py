@@ -71,14 +71,19 @@ def score(
         raise ValueError(f"{table}: the table has no rows to score")
     partition = opened.log_partition()
     # the error that all rows share; rows with many empty cells have one of their own besides
-    facts = {"rows": len(scores), "mean": float(scores.mean()), "log_partition_se": partition.standard_error}
+    none = int((scores == -np.inf).sum())
+    facts = {
+        "rows": len(scores),
+        "mean": float(scores.mean()),
+        "of_probability_zero": none,
+        "log_partition_se": partition.standard_error,
+    }
     if output is not None:
         put_table({"row": list(range(len(scores))), "log_probability": scores.tolist()}, target)
     if as_json:
         print_json({**facts, **({} if target is None else {"output": str(target)})})
         return
     sure = "" if partition.exact else f", standard error of the partition {partition.standard_error:.4f}"
-    none = int((scores == -np.inf).sum())
     line = f"{facts['mean']:.4f} nats a row, the mean of {len(scores)} rows{sure}"
     line += f"; {none} rows have probability zero" if none else ""
     print(line, file=sys.stderr if output == STDOUT else sys.stdout)

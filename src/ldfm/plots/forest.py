@@ -57,7 +57,9 @@ def plot_forest(
     draw_arcs(ax, places, marginals[1:], threshold, ARC)
     draw_variables(ax, places, [blend(PLAIN, ROOTED, share) for share in marginals[0]], labels, set())
     shown = sorted({threshold, 0.5, 1.0} - {0.0})
-    handles = [*(_line(ARC, p, f"probability {p:g}") for p in shown), _dot(ROOTED, "root of the forest")]
+    less = {threshold: " (less: not drawn)"}
+    handles = [_line(ARC, p, f"probability {p:g}{less.get(p, '')}") for p in shown]
+    handles.append(_dot(ROOTED, "root of the forest"))
     title = "Dependencies of this row\narrows: which value brings which along, not causes"
     finish(ax, places, labels, title, handles)
     return ax

@@ -36,7 +36,9 @@ def room(ax: "Axes") -> tuple[float, float]:
 
 
 def shortened(label: Any, longest: int = _LONGEST) -> str:
-    """Give a label on one line, of at most so many letters."""
+    """Give a label on one line, of at most so many letters; it is cut in the middle, for names often begin alike."""
     text = " ".join(str(label).split())
-    text = text if len(text) <= longest else f"{text[: longest - 1]}\u2026"
+    if len(text) > longest:
+        end = (longest - 1) // 2
+        text = f"{text[: longest - 1 - end]}\u2026{text[len(text) - end :]}"
     return text.replace("$", r"\$")  # which would begin a formula

@@ -112,6 +112,11 @@ class Bins(NamedTuple):
         return float(np.abs(self.predicted - self.observed) @ self.counts / self.counts.sum())
 
 
+def is_mostly_incomplete(codes: Rows) -> bool:
+    """Say whether fewer than a tenth of the rows are complete."""
+    return bool(10 * (~missing_cells(codes).any(axis=1)).sum() < len(codes))
+
+
 def predict_cells(model: ForestModel, codes: Rows, seed: int) -> dict[int, Predictions]:
     """Predict discrete cells from the rest of their rows; give the variables of which some were.
 
@@ -119,7 +124,7 @@ def predict_cells(model: ForestModel, codes: Rows, seed: int) -> dict[int, Predi
     """
     discrete = np.flatnonzero(~np.array(model.schema_.continuous))
     complete = np.flatnonzero(~missing_cells(codes).any(axis=1))
-    if 10 * len(complete) < len(codes):
+    if is_mostly_incomplete(codes):
         found = _predict_hidden(model, codes, discrete, np.random.default_rng(seed))
     else:
         logs = log_conditionals(model.weights_, codes[complete], model.n_jobs)

@@ -11,7 +11,14 @@ from ldfm.forests import marginals_of_arcs
 from ldfm.inference.exact import MAX_STATES
 from ldfm.model import ForestModel
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
-from ldfm.report.calibration import NumberPredictions, Predictions, bin_predictions, predict_cells, predict_numbers
+from ldfm.report.calibration import (
+    NumberPredictions,
+    Predictions,
+    bin_predictions,
+    is_mostly_incomplete,
+    predict_cells,
+    predict_numbers,
+)
 from ldfm.report.changes import Change, find_changes
 from ldfm.report.parts import Facts, Listing, Note, Part, Picture, Section, Shown, percent, rounded, with_error
 from ldfm.report.rows import Groups, frequencies, known_cells, table_of
@@ -224,9 +231,10 @@ def _calibration(subject: Subject) -> Section:
 def _calibrated_values(subject: Subject, predictions: dict[int, Predictions]) -> list[Part]:
     bins = bin_predictions(list(predictions.values()))
     cells = sum(len(part.codes) for part in predictions.values())
+    rows = len(np.unique(np.concatenate([part.rows for part in predictions.values()])))
     text = (
-        f"{cells} cells, each predicted from the other cells of its row. Predicted probabilities are off by {bins.gap:.4f} on "
-        f"average, over {len(bins.counts)} groups of like probability."
+        f"{cells} cells of {rows} rows, each predicted from the other cells of its row. Predicted probabilities are off by "
+        f"{bins.gap:.4f} on average, over {len(bins.counts)} groups of like probability. {_left_out(subject)}"
     )
     lines = [_prediction_line(subject, place, part) for place, part in predictions.items()]
     header = ("variable", "cells", "log score, nats", "column alone", "right", "most frequent value")
@@ -249,6 +257,16 @@ def _calibrated_values(subject: Subject, predictions: dict[int, Predictions]) ->
         Listing("variables", header, lines),
         Note(note),
     ]
+
+
+def _left_out(subject: Subject) -> str:
+    """Say which of the rows looked at have no cell that is predicted."""
+    incomplete = int(missing_cells(subject.some).any(axis=1).sum())
+    if not incomplete:
+        return ""
+    if is_mostly_incomplete(subject.some):
+        return f"{incomplete} of {len(subject.some)} rows have missing cells: of some rows one known cell each is predicted."
+    return f"Only complete rows count: {incomplete} of {len(subject.some)} have missing cells and are left out."
 
 
 def _calibrated_numbers(subject: Subject, numbers: NumberPredictions) -> list[Part]:
@@ -293,15 +311,19 @@ def _scores(subject: Subject) -> Section:
     scores = model.score_samples(table_of(model.schema_, scored))
     partition = model.log_partition()
     possible = scores[np.isfinite(scores)]
-    facts: dict[str, Any] = {"rows scored": len(scores), "of probability zero": len(scores) - len(possible)}
-    if len(possible):
-        error = possible.std(ddof=1) / np.sqrt(len(possible)) if len(possible) > 1 else 0.0
-        alone = _independent_scores(model.schema_, subject.codes, scored)[np.isfinite(scores)]
-        facts |= {
-            "mean log p(row), nats": with_error(possible.mean(), error),
-            "columns as if independent": rounded(alone.mean(), 4),
-            "log partition": with_error(partition.value, partition.standard_error),
-        }
+    none = len(scores) - len(possible)
+    facts: dict[str, Any] = {"rows scored": len(scores), "of probability zero": none}
+    error = possible.std(ddof=1) / np.sqrt(len(possible)) if len(possible) > 1 else 0.0
+    alone = _independent_scores(model.schema_, subject.codes, scored)
+    mean = with_error(scores.mean(), error) if not none else Shown(None, "minus infinity: some have probability zero")
+    facts["mean log p(row), nats"] = mean
+    if none and len(possible):
+        facts["of the rows that are possible"] = with_error(possible.mean(), error)
+        facts["the same, columns as if independent"] = rounded(alone[np.isfinite(scores)].mean(), 4)
+    facts |= {
+        "columns as if independent": rounded(alone.mean(), 4),
+        "log partition": with_error(partition.value, partition.standard_error),
+    }
     how = "exact" if partition.exact else "an estimate"
     if model.schema_.is_mixed:
         how += "; with continuous columns, p is a density in their units, and as if independent they are normal"
