@@ -16,7 +16,7 @@ import pytest
 from command_line import Ldfm, assert_refused, strict_json
 from ldfm import LDFM, load
 from ldfm.cli.options import parse_evidence, parse_query
-from ldfm.tables import Schema
+from ldfm.tables import Schema, learn_table, read_source
 from models import random_weights, values_of
 
 
@@ -286,6 +286,20 @@ def test_sample_refuses(ldfm: Ldfm, model: Path, tmp_path: Path) -> None:
     assert_refused(ldfm("sample", tmp_path / "m", "-o", tmp_path / "x.csv"), "would mean a missing cell in a CSV file")
     assert not (tmp_path / "x.csv").exists()
     assert ldfm("sample", tmp_path / "m", "-o", tmp_path / "x.parquet").code == 0
+
+
+@pytest.mark.parametrize("texts", [("true", "false"), ("TRUE", "FALSE")])
+def test_bools_are_drawn_as_they_are_read(ldfm: Ldfm, tmp_path: Path, texts: tuple[str, str]) -> None:
+    (tmp_path / "part-1.csv").write_text("a,b\n" + "".join(f"{text},x\n{text},y\n" for text in texts) * 5)
+    LDFM(objective="generation", max_iter=3).fit(tmp_path / "part-1.csv").save(tmp_path / "m")
+    assert ldfm("sample", tmp_path / "m", "-n", 50, "-o", tmp_path / "part-2.csv").code == 0
+    assert {line["a"] for line in read((tmp_path / "part-2.csv").read_text())} == {"true", "false"}
+    both = learn_table(read_source(tmp_path / "part-*.csv"))
+    assert both.schema.columns[0].values == (False, True)
+    (tmp_path / "holes.csv").write_text(f"a,b\n{texts[0]},\n{texts[1]},x\n,x\n")
+    filled = read(ldfm("impute", tmp_path / "m", tmp_path / "holes.csv").stdout)
+    assert {line["a"] for line in filled} == set(texts)
+    assert ldfm("sample", tmp_path / "m", "--evidence", f"a={texts[1]}").stdout.startswith("a,b\nfalse,")
 
 
 def test_any_text_comes_back_from_csv(ldfm: Ldfm, tmp_path: Path) -> None:

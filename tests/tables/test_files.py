@@ -60,6 +60,14 @@ def test_blank_lines_are_no_rows(written):
     assert learned(written("\n\r\na,b\n\nx,y\n\n\nz,\n\n")).codes.tolist() == [[0, 0], [1, MISSING]]
 
 
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_blank_lines_of_a_single_column_are_missing_cells(written, end, line_end):
+    table = learned(written(("\na\nx\n\ny\n\nx\ny" + end).replace("\n", line_end)))
+    assert table.codes[:, 0].tolist() == [0, MISSING, 1, MISSING, 0, 1]
+    assert learned(written("a\nx\n\n\n")).codes[:, 0].tolist() == [0, MISSING, MISSING]
+
+
 def test_a_file_need_not_end_its_last_line(written):
     assert learned(written("a,b\nx,1\ny,2")).codes.tolist() == [[0, 0], [1, 1]]
 
@@ -131,8 +139,9 @@ def test_what_was_written_is_read(tmp_path_factory, rows, line_end):
         (["12345678901234567890", "1.5"], ["12345678901234567890", "1.5"]),
         (["True", "False"], [True, False]),
         (["true"], [True]),
-        (["True", "false"], ["True", "false"]),
-        (["TRUE", "FALSE"], ["TRUE", "FALSE"]),
+        (["True", "false"], [True, False]),
+        (["TRUE", "FALSE", "true"], [True, False, True]),
+        (["tRUE", "false"], ["tRUE", "false"]),
         (["True", "1"], ["True", "1"]),
         (["Inf", "high"], ["Inf", "high"]),
         (["1", "x"], ["1", "x"]),
@@ -149,6 +158,14 @@ def test_numbers_written_in_two_ways_are_one_value(written):
     table = learned(written("a,b\n1.0,x\n1.00,x\n2.5,x\n1,y\n"), a="discrete")
     assert table.schema.columns[0].values == (1.0, 2.5)
     assert table.codes[:, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_bools_written_in_several_ways_are_two_values(written):
+    for number, spelled in enumerate((("true", "false"), ("True", "False"), ("TRUE", "FALSE"))):
+        written(f"a,b\n{spelled[0]},x\n{spelled[1]},y\n", f"part-{number}.csv")
+    table = learned(written("", "empty.csv").parent / "part-*.csv")
+    assert table.schema.columns[0].values == (False, True)
+    assert table.codes[:, 0].tolist() == [1, 0] * 3
 
 
 def test_infinite_numbers_are_refused(written):

@@ -66,7 +66,7 @@ def _source_of_file(path: Path) -> Source:
 def read_csv(path: Path) -> Source:
     """Read a CSV file (UTF-8, header row, gzip if it ends in .gz) in chunks; empty cells, NA, NaN and null are missing.
 
-    Blank lines are no rows.
+    Blank lines are no rows, but where there is one column: there they are how an empty cell is written.
     """
     with _open_text(path) as file:
         return read_csv_text(file, str(path))
@@ -108,7 +108,7 @@ def _number_csv(what: str, file: TextIO) -> tuple[list[str], list[list[Codes]], 
     numberings = [Numbering() for _ in header]
     parts: list[list[Codes]] = [[np.empty(0, dtype=np.int8)] for _ in header]
     rows = 0
-    lines = filter(None, reader)
+    lines = filter(None, reader) if len(header) > 1 else (row or [""] for row in reader)
     while chunk := list(islice(lines, LINES)):
         if set(map(len, chunk)) != {len(header)}:
             place, cells = next((place, len(row)) for place, row in enumerate(chunk) if len(row) != len(header))
