@@ -40,6 +40,7 @@ from ldfm.tables import (
     read_source,
     refuse_missing,
     roles_of_cells,
+    row_of_evidence,
     weights_of_rows,
 )
 from ldfm.types import Booleans, Floats, Integers, Rows
@@ -341,7 +342,7 @@ class ForestModel(Pictures):
             best[:, place] = numbers.means
         return fill_missing(table, best[merged.places])
 
-    def sample(self, n: int = 1, evidence: Mapping[str, Any] | None = None) -> Any:
+    def sample(self, n: int = 1, evidence: Mapping[Any, Any] | None = None) -> Any:
         """Draw rows from the model.
 
         Parameters
@@ -357,11 +358,7 @@ class ForestModel(Pictures):
         """
         check_count("n", n)
         self._fitted_weights()
-        given = dict(evidence or {})
-        for name in given:
-            if name not in self.schema_.names:
-                raise ValueError(f"evidence names column {name!r}, which the model does not have")
-        row = {name: [given.get(name)] for name in self.schema_.names}
+        row = row_of_evidence(evidence or {}, self.schema_)
         known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
         codes = self._engine().draw(known, self._spawn())
         return new_frame(self.schema_, codes, self._backend)

@@ -2,6 +2,7 @@
 
 from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Kinds, Table, encode, learn_table, refuse_missing
+from ldfm.tables.evidence import row_of_evidence
 from ldfm.tables.filling import fill_missing, in_order, new_frame
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_rows
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
@@ -30,6 +31,7 @@ __all__ = [
     "read_source",
     "refuse_missing",
     "roles_of_cells",
+    "row_of_evidence",
     "unmerged",
     "weights_of_rows",
 ]

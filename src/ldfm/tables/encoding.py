@@ -14,7 +14,7 @@ from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, type_name
 from ldfm.tables.texts import text_as, typed_texts
 from ldfm.types import Codes, Floats, Rows
 
-Kinds = Mapping[str, str] | str | None
+Kinds = Mapping[Any, str] | str | None  # names of columns need not be text
 MANY_VALUES, ROWS_A_VALUE = 20, 20  # whole numbers are continuous if there are more, and fewer rows to a value
 MAX_VALUES = 4096  # all values of all columns together: weights are quadratic in them, 128 MB at this size
 
