@@ -282,3 +282,22 @@ def test_columns_are_named_as_the_frame_names_them_or_by_text(names):
     pd.testing.assert_frame_equal(drawn, drawn_by_text)
     with pytest.raises(ValueError, match=r"evidence names column .* twice: as "):
         model.sample(evidence={one: "x", str(one): "w"})
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_drawn_rows_have_the_dtypes_of_the_table_until_the_model_comes_from_a_file(kind, tmp_path):
+    columns = {"grade": ["low", "high", "low", "high"] * 5, "count": [1, 2, None, 2] * 5, "truth": [True, None] * 10}
+    if kind == "pandas":
+        grades = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+        frame = pd.DataFrame(columns).astype({"grade": grades, "count": "Int8", "truth": "boolean"})
+    else:
+        frame = pl.DataFrame(columns, schema_overrides={"grade": pl.Enum(["low", "middle", "high"]), "count": pl.Int8})
+    model = LDFM(objective="generation", max_iter=3, random_state=0).fit(frame)
+    drawn = pickle.loads(pickle.dumps(model)).sample(6)
+    assert list(drawn.dtypes) == list(frame.dtypes)
+    assert list(drawn.columns) == list(frame.columns)
+    model.save(tmp_path / "m")
+    assert {name: list(cells) for name, cells in load(tmp_path / "m").sample(6).items()} == {
+        name: list(drawn[name]) for name in frame.columns
+    }
+    assert not hasattr(clone(model), "_template")

@@ -41,6 +41,7 @@ from ldfm.tables import (
     refuse_missing,
     roles_of_cells,
     row_of_evidence,
+    template_of,
     weights_of_rows,
 )
 from ldfm.types import Booleans, Floats, Integers, Rows
@@ -61,7 +62,7 @@ class ForestModel(Pictures):
     history_: History
     draws_: Rows
     _partition: Estimate | None
-    _backend: Any
+    _template: Any
     n_features_in_: int
     n_iter_: int
 
@@ -146,7 +147,7 @@ class ForestModel(Pictures):
         uniform = uniform_weights(table.schema, self.variant)
         fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
-        self._backend = table.source.frame.implementation if table.source.frame is not None else None
+        self._template = template_of(table.source, table.schema)
         return self
 
     def _adopt(
@@ -165,7 +166,7 @@ class ForestModel(Pictures):
         self.n_features_in_ = len(schema.columns)
         self._answers = engine_of(weights, self._draws)
         self._partition = None
-        self._backend = None
+        self._template = None
         if draws is not None:
             self.draws_ = draws
         elif hasattr(self, "draws_"):
@@ -354,14 +355,15 @@ class ForestModel(Pictures):
 
         Returns
         -------
-        A frame of the library the model was fitted with in this process, else a mapping of column names to arrays.
+        A frame like the one the model was fitted with in this process, with its dtypes and categories, else a mapping of
+        column names to arrays.
         """
         check_count("n", n)
         self._fitted_weights()
         row = row_of_evidence(evidence or {}, self.schema_)
         known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
         codes = self._engine().draw(known, self._spawn())
-        return new_frame(self.schema_, codes, self._backend)
+        return new_frame(self.schema_, codes, self._template)
 
     # --- forests -----------------------------------------------------------------------------------------------------
 
