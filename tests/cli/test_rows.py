@@ -221,6 +221,22 @@ def test_parquet_keeps_its_types(ldfm: Ldfm, tmp_path: Path) -> None:
     assert filled["a"].to_pylist() == [1, 2]
 
 
+def test_row_labels_of_pandas_are_carried_over(ldfm: Ldfm, tmp_path: Path) -> None:
+    import pandas as pd
+
+    rows = pd.DataFrame({"a": ["x", "y", None, "y"] * 5, "b": ["u", "v"] * 10}, index=pd.Index(range(5, 25), name="id"))
+    rows.to_parquet(tmp_path / "t.parquet")
+    LDFM(objective="generation", max_iter=3).fit(rows).save(tmp_path / "m")
+    words = ("impute", tmp_path / "m", tmp_path / "t.parquet")
+    assert ldfm(*words, "-o", tmp_path / "out.parquet").code == 0
+    filled = pd.read_parquet(tmp_path / "out.parquet")
+    pd.testing.assert_index_equal(filled.index, rows.index)
+    assert list(filled) == ["a", "b"]
+    assert ldfm("score", tmp_path / "m", tmp_path / "out.parquet").code == 0
+    assert set(read(ldfm(*words).stdout)[0]) == {"a", "b"}
+    assert set(strict_json(ldfm(*words, "--json").stdout)["table"]) == {"a", "b"}
+
+
 def test_impute_refuses(ldfm: Ldfm, model: Path, holes: Path, tmp_path: Path) -> None:
     content = holes.read_bytes(), model.read_bytes()
     assert_refused(ldfm("impute", model, holes, "-o", holes), "would replace the table")

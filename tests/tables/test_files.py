@@ -7,6 +7,8 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -294,6 +296,41 @@ def test_row_labels_of_pandas_are_no_column(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": ["x", "y"]}, index=pd.MultiIndex.from_tuples([(1, 2), (3, 4)])).to_parquet(path)
     assert read_source(path).names == ["a"]
+
+
+def labelled(tmp_path):
+    frame = pd.DataFrame({"a": ["x", None], "b": ["y", "z"]}, index=pd.Index([7, 9], name="id"))
+    frame.to_parquet(tmp_path / "labelled.parquet")
+    return tmp_path / "labelled.parquet", frame
+
+
+@pytest.mark.parametrize("way", ["pyarrow", "polars", "batches", "glob"])
+def test_named_row_labels_of_pandas_are_no_column(tmp_path, monkeypatch, way):
+    path, _ = labelled(tmp_path)
+    if way == "polars":
+        for name in [module for module in sys.modules if module.split(".")[0] == "pyarrow"]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    if way == "batches":
+        monkeypatch.setattr(files, "LARGE", 1)
+    source = read_source(tmp_path / "*.parquet" if way == "glob" else path)
+    assert source.names == ["a", "b"]
+    assert learn_table(source).codes.tolist() == [[0, 0], [MISSING, 1]]
+
+
+def test_row_labels_stay_with_the_rows_of_a_parquet_file(tmp_path):
+    path, frame = labelled(tmp_path)
+    filled = fill_missing(learn_table(read_source(path)), np.array([[0, 0], [0, 1]], dtype=np.int8))
+    pd.testing.assert_frame_equal(filled.to_pandas(), frame.fillna("x"))
+
+
+@pytest.mark.parametrize(
+    "note", [b"no JSON", b"[]", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}]}']
+)
+def test_notes_in_parquet_files_that_name_no_row_labels(tmp_path, note):
+    table = pa.table({"a": ["x", "y"], "id": [1, 2]}).replace_schema_metadata({b"pandas": note})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read_source(tmp_path / "t.parquet").names == ["a", "id"]
 
 
 @pytest.mark.parametrize("lacking", [("pyarrow",), ("pyarrow", "polars")])

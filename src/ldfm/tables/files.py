@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -126,7 +127,7 @@ def _read_parquet(path: Path) -> Source:
     for backend in ("pyarrow", "polars"):
         try:
             if backend == "pyarrow" and _is_large(path):
-                return join_parts((str(path), _source_of_parquet(batch)) for batch in _batches(path))
+                return join_parts((str(path), _source_of_parquet(batch, path)) for batch in _batches(path))
             frame = nw.read_parquet(str(path), backend=backend)
         except ImportError:
             continue
@@ -135,12 +136,31 @@ def _read_parquet(path: Path) -> Source:
         except Exception as error:  # each backend has its own error classes
             reason = str(error).partition("\n")[0]
             raise TableError(f"{path}: not a readable Parquet file ({reason})") from error
-        return _source_of_parquet(frame)
+        return _source_of_parquet(frame, path)
     raise TableError(f"{path}: reading Parquet needs pyarrow or polars; try: pip install 'ldfm[parquet]'")
 
 
-def _source_of_parquet(frame: nw.DataFrame[Any]) -> Source:
-    return source_of_frame(frame.select([name for name in frame.columns if not _PANDAS_INDEX.fullmatch(name)]))
+def _source_of_parquet(frame: nw.DataFrame[Any], path: Path) -> Source:
+    """Make cells of all columns but row labels; tables of pyarrow keep these beside, with the note that they are labels."""
+    labels = _row_labels(frame, path)
+    source = source_of_frame(frame.select([name for name in frame.columns if name not in labels]))
+    if frame.implementation.is_pyarrow():
+        source.frame = frame
+    return source
+
+
+def _row_labels(frame: nw.DataFrame[Any], path: Path) -> set[str]:
+    """Give the names of the columns that pandas wrote as the index of a frame: it leaves a note in the file."""
+    labels = {name for name in frame.columns if _PANDAS_INDEX.fullmatch(name)}
+    try:
+        if frame.implementation.is_pyarrow():
+            note = (frame.to_native().schema.metadata or {}).get(b"pandas")
+        else:
+            note = nw.get_native_namespace(frame).read_parquet_metadata(path).get("pandas")
+        index = json.loads(note or "{}").get("index_columns", [])
+        return labels | {name for name in index if isinstance(name, str)}  # an index of 0, 1, 2, ... is no column
+    except (ValueError, AttributeError, TypeError):  # a note that others wrote, a polars that reads none
+        return labels
 
 
 def _is_large(path: Path) -> bool:
