@@ -322,6 +322,7 @@ def test_row_labels_stay_with_the_rows_of_a_parquet_file(tmp_path):
     path, frame = labelled(tmp_path)
     filled = fill_missing(learn_table(read_source(path)), np.array([[0, 0], [0, 1]], dtype=np.int8))
     pd.testing.assert_frame_equal(filled.to_pandas(), frame.fillna("x"))
+    assert read_source(filled).names == ["a", "b"]  # what was filled can be asked about
 
 
 @pytest.mark.parametrize(

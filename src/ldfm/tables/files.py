@@ -2,7 +2,6 @@
 
 import csv
 import gzip
-import json
 import re
 import zlib
 from collections.abc import Iterator
@@ -15,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from ldfm.tables.cells import Cells, Numbering, Source, TableError, check_names, smallest_type
-from ldfm.tables.frames import source_of_frame
+from ldfm.tables.frames import note_of_pandas, noted_labels, source_of_frame
 from ldfm.tables.joining import join_parts
 from ldfm.tables.schema import MISSING
 from ldfm.tables.texts import MISSING_IN_CSV
@@ -141,26 +140,14 @@ def _read_parquet(path: Path) -> Source:
 
 
 def _source_of_parquet(frame: nw.DataFrame[Any], path: Path) -> Source:
-    """Make cells of all columns but row labels; tables of pyarrow keep these beside, with the note that they are labels."""
-    labels = _row_labels(frame, path)
-    source = source_of_frame(frame.select([name for name in frame.columns if name not in labels]))
-    if frame.implementation.is_pyarrow():
-        source.frame = frame
-    return source
-
-
-def _row_labels(frame: nw.DataFrame[Any], path: Path) -> set[str]:
-    """Give the names of the columns that pandas wrote as the index of a frame: it leaves a note in the file."""
+    """Make cells of all columns but row labels; only a table of pyarrow keeps these, if it says that they are labels."""
     labels = {name for name in frame.columns if _PANDAS_INDEX.fullmatch(name)}
-    try:
-        if frame.implementation.is_pyarrow():
-            note = (frame.to_native().schema.metadata or {}).get(b"pandas")
-        else:
-            note = nw.get_native_namespace(frame).read_parquet_metadata(path).get("pandas")
-        index = json.loads(note or "{}").get("index_columns", [])
-        return labels | {name for name in index if isinstance(name, str)}  # an index of 0, 1, 2, ... is no column
-    except (ValueError, AttributeError, TypeError):  # a note that others wrote, a polars that reads none
-        return labels
+    if frame.implementation.is_pyarrow():
+        labels -= noted_labels(note_of_pandas(frame))
+    else:
+        read_note = getattr(nw.get_native_namespace(frame), "read_parquet_metadata", None)  # newer than polars 1.0
+        labels |= noted_labels(None if read_note is None else read_note(path).get("pandas"))
+    return source_of_frame(frame.select([name for name in frame.columns if name not in labels]))
 
 
 def _is_large(path: Path) -> bool:
