@@ -325,6 +325,12 @@ def test_row_labels_stay_with_the_rows_of_a_parquet_file(tmp_path):
     assert read_source(filled).names == ["a", "b"]  # what was filled can be asked about
 
 
+def test_row_labels_without_a_note_are_dropped(tmp_path):
+    pq.write_table(pa.table({"a": ["x", None], "__index_level_0__": [3, 4]}), tmp_path / "t.parquet")
+    table = learn_table(read_source(tmp_path / "t.parquet"))
+    assert fill_missing(table, np.zeros((2, 1), dtype=np.int8)).column_names == ["a"]
+
+
 @pytest.mark.parametrize(
     "note", [b"no JSON", b"[]", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}]}']
 )
