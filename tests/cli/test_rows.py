@@ -224,7 +224,8 @@ def test_parquet_keeps_its_types(ldfm: Ldfm, tmp_path: Path) -> None:
 def test_row_labels_of_pandas_are_carried_over(ldfm: Ldfm, tmp_path: Path) -> None:
     import pandas as pd
 
-    rows = pd.DataFrame({"a": ["x", "y", None, "y"] * 5, "b": ["u", "v"] * 10}, index=pd.Index(range(5, 25), name="id"))
+    labels = pd.Index([f"patient {number}" for number in range(20)], name="id")
+    rows = pd.DataFrame({"a": ["x", "y", None, "y"] * 5, "b": ["u", "v"] * 10}, index=labels)
     rows.to_parquet(tmp_path / "t.parquet")
     LDFM(objective="generation", max_iter=3).fit(rows).save(tmp_path / "m")
     words = ("impute", tmp_path / "m", tmp_path / "t.parquet")
