@@ -262,3 +262,42 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 def test_a_million_rows_stay_below_two_gigabytes():
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 2000
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("names", [[0, 1], [("a", 0), ("a", 1)], [2.5, True]])
+def test_columns_are_named_as_the_frame_names_them_or_by_text(names):
+    frame = pd.DataFrame([["x", "y"], ["x", "z"], ["w", "y"], ["w", "y"]], columns=pd.Index(names, tupleize_cols=False))
+    model = LDFM(objective="generation", max_iter=5, kinds={names[0]: "discrete"}, random_state=0).fit(frame)
+    one, other = names
+    found = model.query_log_likelihood(frame, [one], [other])
+    by_text = model.query_log_likelihood(frame, [str(one)], [str(other)])
+    np.testing.assert_array_equal(found.joint, by_text.joint)
+    roles = pd.DataFrame([[False, True]] * 4, columns=pd.Index([other, one], tupleize_cols=False))
+    np.testing.assert_array_equal(model.query_log_likelihood(frame, roles, ~roles).joint, found.joint)
+    drawn, drawn_by_text = (model.sample(20, evidence={name: "x"}) for name in (one, str(one)))
+    assert set(drawn.iloc[:, 0]) == {"x"}
+    pd.testing.assert_frame_equal(drawn, drawn_by_text)
+    with pytest.raises(ValueError, match=r"evidence names column .* twice: as "):
+        model.sample(evidence={one: "x", str(one): "w"})
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars"])
+def test_drawn_rows_have_the_dtypes_of_the_table_until_the_model_comes_from_a_file(kind, tmp_path):
+    columns = {"grade": ["low", "high", "low", "high"] * 5, "count": [1, 2, None, 2] * 5, "truth": [True, None] * 10}
+    if kind == "pandas":
+        grades = pd.CategoricalDtype(["low", "middle", "high"], ordered=True)
+        frame = pd.DataFrame(columns).astype({"grade": grades, "count": "Int8", "truth": "boolean"})
+    else:
+        frame = pl.DataFrame(columns, schema_overrides={"grade": pl.Enum(["low", "middle", "high"]), "count": pl.Int8})
+    model = LDFM(objective="generation", max_iter=3, random_state=0).fit(frame)
+    drawn = pickle.loads(pickle.dumps(model)).sample(6)
+    assert list(drawn.dtypes) == list(frame.dtypes)
+    assert list(drawn.columns) == list(frame.columns)
+    model.save(tmp_path / "m")
+    assert {name: list(cells) for name, cells in load(tmp_path / "m").sample(6).items()} == {
+        name: list(drawn[name]) for name in frame.columns
+    }
+    assert not hasattr(clone(model), "_template")

@@ -34,8 +34,8 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         None: none for EM and mixed tables; for others a tenth of the rows, up to 1,000.
     kinds
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous"; one of the two
-        words alone: that of all. Floating-point columns are continuous, and whole numbers with many different values, with a
-        warning; everything else is discrete.
+        words alone: that of all. Floating-point columns are continuous, with a warning if they have missing cells and few numbers,
+        all whole, and whole numbers with many different values, with a warning; everything else is discrete.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint

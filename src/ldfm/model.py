@@ -40,6 +40,8 @@ from ldfm.tables import (
     read_source,
     refuse_missing,
     roles_of_cells,
+    row_of_evidence,
+    template_of,
     weights_of_rows,
 )
 from ldfm.types import Booleans, Floats, Integers, Rows
@@ -60,7 +62,7 @@ class ForestModel(Pictures):
     history_: History
     draws_: Rows
     _partition: Estimate | None
-    _backend: Any
+    _template: Any
     n_features_in_: int
     n_iter_: int
 
@@ -145,7 +147,7 @@ class ForestModel(Pictures):
         uniform = uniform_weights(table.schema, self.variant)
         fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
-        self._backend = table.source.frame.implementation if table.source.frame is not None else None
+        self._template = template_of(table.source, table.schema)
         return self
 
     def _adopt(
@@ -164,7 +166,7 @@ class ForestModel(Pictures):
         self.n_features_in_ = len(schema.columns)
         self._answers = engine_of(weights, self._draws)
         self._partition = None
-        self._backend = None
+        self._template = None
         if draws is not None:
             self.draws_ = draws
         elif hasattr(self, "draws_"):
@@ -341,7 +343,7 @@ class ForestModel(Pictures):
             best[:, place] = numbers.means
         return fill_missing(table, best[merged.places])
 
-    def sample(self, n: int = 1, evidence: Mapping[str, Any] | None = None) -> Any:
+    def sample(self, n: int = 1, evidence: Mapping[Any, Any] | None = None) -> Any:
         """Draw rows from the model.
 
         Parameters
@@ -353,18 +355,15 @@ class ForestModel(Pictures):
 
         Returns
         -------
-        A frame of the library the model was fitted with in this process, else a mapping of column names to arrays.
+        A frame like the one the model was fitted with in this process, with its dtypes and categories, else a mapping of
+        column names to arrays.
         """
         check_count("n", n)
         self._fitted_weights()
-        given = dict(evidence or {})
-        for name in given:
-            if name not in self.schema_.names:
-                raise ValueError(f"evidence names column {name!r}, which the model does not have")
-        row = {name: [given.get(name)] for name in self.schema_.names}
+        row = row_of_evidence(evidence or {}, self.schema_)
         known = np.repeat(encode(read_source(row), self.schema_).codes, n, axis=0)
         codes = self._engine().draw(known, self._spawn())
-        return new_frame(self.schema_, codes, self._backend)
+        return new_frame(self.schema_, codes, self._template)
 
     # --- forests -----------------------------------------------------------------------------------------------------
 

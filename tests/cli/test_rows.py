@@ -16,7 +16,7 @@ import pytest
 from command_line import Ldfm, assert_refused, strict_json
 from ldfm import LDFM, load
 from ldfm.cli.options import parse_evidence, parse_query
-from ldfm.tables import Schema
+from ldfm.tables import Schema, learn_table, read_source
 from models import random_weights, values_of
 
 
@@ -224,6 +224,23 @@ def test_parquet_keeps_its_types(ldfm: Ldfm, tmp_path: Path) -> None:
     assert filled["a"].to_pylist() == [1, 2]
 
 
+def test_row_labels_of_pandas_are_carried_over(ldfm: Ldfm, tmp_path: Path) -> None:
+    import pandas as pd
+
+    labels = pd.Index([f"patient {number}" for number in range(20)], name="id")
+    rows = pd.DataFrame({"a": ["x", "y", None, "y"] * 5, "b": ["u", "v"] * 10}, index=labels)
+    rows.to_parquet(tmp_path / "t.parquet")
+    LDFM(objective="generation", max_iter=3).fit(rows).save(tmp_path / "m")
+    words = ("impute", tmp_path / "m", tmp_path / "t.parquet")
+    assert ldfm(*words, "-o", tmp_path / "out.parquet").code == 0
+    filled = pd.read_parquet(tmp_path / "out.parquet")
+    pd.testing.assert_index_equal(filled.index, rows.index)
+    assert list(filled) == ["a", "b"]
+    assert ldfm("score", tmp_path / "m", tmp_path / "out.parquet").code == 0
+    assert set(read(ldfm(*words).stdout)[0]) == {"a", "b"}
+    assert set(strict_json(ldfm(*words, "--json").stdout)["table"]) == {"a", "b"}
+
+
 def test_impute_refuses(ldfm: Ldfm, model: Path, holes: Path, tmp_path: Path) -> None:
     content = holes.read_bytes(), model.read_bytes()
     assert_refused(ldfm("impute", model, holes, "-o", holes), "would replace the table")
@@ -292,6 +309,20 @@ def test_sample_refuses(ldfm: Ldfm, model: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "x.csv").exists()
     for words in (("sample", tmp_path / "m"), ("query", tmp_path / "m")):
         assert ldfm(*words, "-o", tmp_path / "x.parquet").code == 0
+
+
+@pytest.mark.parametrize("texts", [("true", "false"), ("TRUE", "FALSE")])
+def test_bools_are_drawn_as_they_are_read(ldfm: Ldfm, tmp_path: Path, texts: tuple[str, str]) -> None:
+    (tmp_path / "part-1.csv").write_text("a,b\n" + "".join(f"{text},x\n{text},y\n" for text in texts) * 5)
+    LDFM(objective="generation", max_iter=3).fit(tmp_path / "part-1.csv").save(tmp_path / "m")
+    assert ldfm("sample", tmp_path / "m", "-n", 50, "-o", tmp_path / "part-2.csv").code == 0
+    assert {line["a"] for line in read((tmp_path / "part-2.csv").read_text())} == {"true", "false"}
+    both = learn_table(read_source(tmp_path / "part-*.csv"))
+    assert both.schema.columns[0].values == (False, True)
+    (tmp_path / "holes.csv").write_text(f"a,b\n{texts[0]},\n{texts[1]},x\n,x\n")
+    filled = read(ldfm("impute", tmp_path / "m", tmp_path / "holes.csv").stdout)
+    assert {line["a"] for line in filled} == set(texts)
+    assert ldfm("sample", tmp_path / "m", "--evidence", f"a={texts[1]}").stdout.startswith("a,b\nfalse,")
 
 
 def test_any_text_comes_back_from_csv(ldfm: Ldfm, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from datetime import date, datetime
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -58,6 +60,14 @@ def test_what_is_not_missing(written, text):
 
 def test_blank_lines_are_no_rows(written):
     assert learned(written("\n\r\na,b\n\nx,y\n\n\nz,\n\n")).codes.tolist() == [[0, 0], [1, MISSING]]
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_blank_lines_of_a_single_column_are_missing_cells(written, end, line_end):
+    table = learned(written(("\na\nx\n\ny\n\nx\ny" + end).replace("\n", line_end)))
+    assert table.codes[:, 0].tolist() == [0, MISSING, 1, MISSING, 0, 1]
+    assert learned(written("a\nx\n\n\n")).codes[:, 0].tolist() == [0, MISSING, MISSING]
 
 
 def test_a_file_need_not_end_its_last_line(written):
@@ -131,8 +141,9 @@ def test_what_was_written_is_read(tmp_path_factory, rows, line_end):
         (["12345678901234567890", "1.5"], ["12345678901234567890", "1.5"]),
         (["True", "False"], [True, False]),
         (["true"], [True]),
-        (["True", "false"], ["True", "false"]),
-        (["TRUE", "FALSE"], ["TRUE", "FALSE"]),
+        (["True", "false"], [True, False]),
+        (["TRUE", "FALSE", "true"], [True, False, True]),
+        (["tRUE", "false"], ["tRUE", "false"]),
         (["True", "1"], ["True", "1"]),
         (["Inf", "high"], ["Inf", "high"]),
         (["1", "x"], ["1", "x"]),
@@ -149,6 +160,14 @@ def test_numbers_written_in_two_ways_are_one_value(written):
     table = learned(written("a,b\n1.0,x\n1.00,x\n2.5,x\n1,y\n"), a="discrete")
     assert table.schema.columns[0].values == (1.0, 2.5)
     assert table.codes[:, 0].tolist() == [0, 0, 1, 0]
+
+
+def test_bools_written_in_several_ways_are_two_values(written):
+    for number, spelled in enumerate((("true", "false"), ("True", "False"), ("TRUE", "FALSE"))):
+        written(f"a,b\n{spelled[0]},x\n{spelled[1]},y\n", f"part-{number}.csv")
+    table = learned(written("", "empty.csv").parent / "part-*.csv")
+    assert table.schema.columns[0].values == (False, True)
+    assert table.codes[:, 0].tolist() == [1, 0] * 3
 
 
 def test_infinite_numbers_are_refused(written):
@@ -277,6 +296,48 @@ def test_row_labels_of_pandas_are_no_column(tmp_path):
     path = tmp_path / "t.parquet"
     pd.DataFrame({"a": ["x", "y"]}, index=pd.MultiIndex.from_tuples([(1, 2), (3, 4)])).to_parquet(path)
     assert read_source(path).names == ["a"]
+
+
+def labelled(tmp_path):
+    frame = pd.DataFrame({"a": ["x", None], "b": ["y", "z"]}, index=pd.Index([7, 9], name="id"))
+    frame.to_parquet(tmp_path / "labelled.parquet")
+    return tmp_path / "labelled.parquet", frame
+
+
+@pytest.mark.parametrize("way", ["pyarrow", "polars", "batches", "glob"])
+def test_named_row_labels_of_pandas_are_no_column(tmp_path, monkeypatch, way):
+    path, _ = labelled(tmp_path)
+    if way == "polars":
+        for name in [module for module in sys.modules if module.split(".")[0] == "pyarrow"]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+    if way == "batches":
+        monkeypatch.setattr(files, "LARGE", 1)
+    source = read_source(tmp_path / "*.parquet" if way == "glob" else path)
+    assert source.names == ["a", "b"]
+    assert learn_table(source).codes.tolist() == [[0, 0], [MISSING, 1]]
+
+
+def test_row_labels_stay_with_the_rows_of_a_parquet_file(tmp_path):
+    path, frame = labelled(tmp_path)
+    filled = fill_missing(learn_table(read_source(path)), np.array([[0, 0], [0, 1]], dtype=np.int8))
+    pd.testing.assert_frame_equal(filled.to_pandas(), frame.fillna("x"))
+    assert read_source(filled).names == ["a", "b"]  # what was filled can be asked about
+
+
+def test_row_labels_without_a_note_are_dropped(tmp_path):
+    pq.write_table(pa.table({"a": ["x", None], "__index_level_0__": [3, 4]}), tmp_path / "t.parquet")
+    table = learn_table(read_source(tmp_path / "t.parquet"))
+    assert fill_missing(table, np.zeros((2, 1), dtype=np.int8)).column_names == ["a"]
+
+
+@pytest.mark.parametrize(
+    "note", [b"no JSON", b"[]", b'{"index_columns": 3}', b'{"index_columns": [{"kind": "range"}]}']
+)
+def test_notes_in_parquet_files_that_name_no_row_labels(tmp_path, note):
+    table = pa.table({"a": ["x", "y"], "id": [1, 2]}).replace_schema_metadata({b"pandas": note})
+    pq.write_table(table, tmp_path / "t.parquet")
+    assert read_source(tmp_path / "t.parquet").names == ["a", "id"]
 
 
 @pytest.mark.parametrize("lacking", [("pyarrow",), ("pyarrow", "polars")])

@@ -1,3 +1,4 @@
+import pickle
 from datetime import UTC, date, datetime
 
 import narwhals as nw
@@ -7,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ldfm.tables import MISSING, Schema, encode, fill_missing, learn_table, read_source
+from ldfm.tables import MISSING, Schema, encode, fill_missing, learn_table, new_frame, read_source, template_of
 
 # a column of each type: a known cell, a missing one, a known one; the missing one becomes the first value
 SERIES = {
@@ -64,6 +65,19 @@ SERIES = {
 }
 
 
+# and columns without missing cells, as some dtypes must be
+COMPLETE = {
+    "pandas int8": pd.Series([2, 1, 2], dtype="int8"),
+    "pandas bools": pd.Series([True, False, True]),
+    "pandas zone": pd.Series(pd.to_datetime(["2020-10-25 00:30", "2020-10-25 01:30"] * 2, utc=True)[:3]).dt.tz_convert(
+        "Europe/Berlin"
+    ),
+    "polars zone": pl.Series([datetime(2020, 10, 25, 0, 30), datetime(2020, 10, 25, 1, 30)] * 2)[
+        :3
+    ].dt.convert_time_zone("Europe/Berlin"),
+}
+
+
 def frame_of(series):
     if isinstance(series, pa.ChunkedArray):
         return pa.table({"other": ["x", "y", "z"], "a": series})
@@ -96,6 +110,37 @@ def test_frames_keep_type_dtype_and_known_cells(kind):
     assert nw.from_native(filled).columns == ["other", "a"]
     # what was given is as it was
     assert learn_table(read_source(frame), {"a": "discrete"}).codes[1, 1] == MISSING
+
+
+@pytest.mark.parametrize("kind", [*SERIES, *COMPLETE])
+def test_new_rows_have_the_dtypes_of_the_table(kind):
+    frame = frame_of({**SERIES, **COMPLETE}[kind])
+    table = learn_table(read_source(frame), {"a": "discrete"})
+    template = pickle.loads(pickle.dumps(template_of(table.source, table.schema)))
+    assert len(template) == 0
+    codes = np.array([[0, 1], [2, 0], [1, 1], [0, 0]], dtype=np.int8)
+    new = new_frame(table.schema, codes, template)
+    assert type(new) is type(frame)
+    assert column_of(new)[1] == (pl.String if kind == "polars object" else column_of(frame)[1])
+    again = read_source(new)
+    np.testing.assert_array_equal(encode(again, table.schema).codes, codes)
+    assert again.columns[1].declared == table.source.columns[1].declared
+
+
+def test_new_rows_are_named_as_the_tables_columns_and_hold_values_that_its_dtypes_lack():
+    names = pd.MultiIndex.from_tuples([("a", 0), ("b", 1)], names=["letter", "number"])
+    frame = pd.DataFrame({"a": pd.Categorical(["x"]), "b": pd.Series([1], dtype="int8")}).set_axis(names, axis=1)
+    schema = Schema.of_values({"('a', 0)": ["x", "z"], "('b', 1)": [1, 300]})
+    new = new_frame(schema, np.array([[1, 1], [0, 0]]), template_of(read_source(frame), schema))
+    pd.testing.assert_index_equal(new.columns, names)
+    assert new.to_numpy().tolist() == [["z", 300], ["x", 1]]
+    assert list(new.iloc[:, 0].cat.categories) == ["x", "z"]
+
+
+def test_new_rows_of_no_frame_are_a_mapping():
+    table = learn_table(read_source({"a": ["x", "y"]}))
+    assert template_of(table.source, table.schema) is None
+    assert new_frame(table.schema, np.array([[1], [0]]))["a"].tolist() == ["y", "x"]
 
 
 def test_pandas_keeps_index_names_and_order_of_columns():

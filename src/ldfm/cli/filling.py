@@ -31,15 +31,16 @@ def fill_in_parts(model: "ForestModel", source: "Source", how: str, seed: int) -
 
 
 def as_in_file(filled: Any, source: "Source") -> Any:
-    """Give a filled table with the texts of the CSV file it came from, such as 1.50 and true; other tables as they are.
+    """Give a filled table with the texts of the CSV file it came from, such as 1.50 and true; other tables without row labels.
 
     A value that fills a cell is written as elsewhere in its column, where the column has it.
     """
+    from ldfm.tables import in_order
     from ldfm.tables.texts import text_as
     from ldfm.tables.writing import text_of
 
     if not all(cells.text for cells in source.columns):
-        return filled
+        return in_order(filled, source.names)
     table = {}
     for cells in source.columns:
         values = filled[cells.name]

@@ -33,6 +33,7 @@ def impute(
 ) -> None:
     """Fill the empty cells of a table."""
     from ldfm.cli.filling import fill_in_parts
+    from ldfm.tables import in_order
     from ldfm.tables.writing import is_csv
 
     target = check_output(output, {"model": model, "table": table}, as_json=as_json)
@@ -45,7 +46,9 @@ def impute(
         if as_json:
             print_json({**facts, "output": str(target)})
     else:
-        _put(opened.impute(source, how), target, facts, as_json)
+        filled = opened.impute(source, how)
+        # only Parquet files can say which columns are row labels
+        _put(in_order(filled, source.names) if target is None else filled, target, facts, as_json)
     if target is not None and not as_json:
         tell(f"filled {cells} cells of {source.rows} rows; wrote {output}", quiet)
 

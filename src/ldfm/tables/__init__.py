@@ -2,7 +2,8 @@
 
 from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Kinds, Table, encode, learn_table, refuse_missing
-from ldfm.tables.filling import fill_missing, in_order, new_frame
+from ldfm.tables.evidence import row_of_evidence
+from ldfm.tables.filling import fill_missing, in_order, new_frame, template_of
 from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_rows
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
@@ -30,6 +31,8 @@ __all__ = [
     "read_source",
     "refuse_missing",
     "roles_of_cells",
+    "row_of_evidence",
+    "template_of",
     "unmerged",
     "weights_of_rows",
 ]

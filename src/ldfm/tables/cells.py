@@ -66,7 +66,7 @@ class Source:
     rows
         Number of rows.
     frame
-        The frame, its columns named by text; None for anything else.
+        The frame, its columns named by text; None for anything else. It may have row labels beside the columns.
     given
         The array, mapping, list of rows or frame as the user gave it; None for files.
     named

@@ -14,7 +14,7 @@ from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, type_name
 from ldfm.tables.texts import text_as, typed_texts
 from ldfm.types import Codes, Floats, Rows
 
-Kinds = Mapping[str, str] | str | None
+Kinds = Mapping[Any, str] | str | None  # names of columns need not be text
 MANY_VALUES, ROWS_A_VALUE = 20, 20  # whole numbers are continuous if there are more, and fewer rows to a value
 MAX_VALUES = 4096  # all values of all columns together: weights are quadratic in them, 128 MB at this size
 
@@ -180,19 +180,29 @@ def _is_continuous(cells: Cells, values: Sequence[Any], kind: str | None) -> boo
     """Say whether a column of numbers is continuous: as told, else floating-point ones, and whole ones with many values."""
     if kind is not None or cells.declared is not None:
         return kind == "continuous"
+    rows = int((cells.indices != MISSING).sum())
     if any(isinstance(value, float) for value in values):
         _check_finite(cells, values)
+        distinct = len(set(values))  # texts such as 1 and 1.0 are one number
+        few = distinct <= MANY_VALUES and distinct * ROWS_A_VALUE <= rows
+        # pandas turns whole numbers into floats where a cell is missing, which nobody asked for
+        if few and rows < len(cells.indices) and all(float(value).is_integer() for value in values):
+            _warn_of_guess(cells, f"only {distinct} different numbers, all whole, and missing cells")
         return True
-    rows = int((cells.indices != MISSING).sum())
     if len(values) <= MANY_VALUES or len(values) * ROWS_A_VALUE <= rows:
         return False
-    warnings.warn(
-        f"column {cells.name!r} has {len(values)} different whole numbers in {rows} rows and is taken as continuous; "
-        f"kinds={{{cells.name!r}: 'discrete'}} takes them as categories, 'continuous' says that this is right",
-        KindWarning,
-        stacklevel=2,
-    )
+    _warn_of_guess(cells, f"{len(values)} different whole numbers in {rows} rows")
     return True
+
+
+def _warn_of_guess(cells: Cells, seen: str) -> None:
+    """Say that a column is taken as continuous which may well hold categories, and how to say what it is."""
+    warnings.warn(
+        f"column {cells.name!r} has {seen} and is taken as continuous; "
+        f"kinds={{{cells.name!r}: 'discrete'}} takes its numbers as categories, 'continuous' says that this is right",
+        KindWarning,
+        stacklevel=3,
+    )
 
 
 def _encode_column(cells: Cells, column: Column) -> Codes:

@@ -1,5 +1,6 @@
 """Names of columns and texts of values that people give as evidence -> values that a model has."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from ldfm.tables.schema import Column, Schema
@@ -22,7 +23,20 @@ def value_of_text(what: str, text: str, column: Column) -> Any:
     raise ValueError(f"{what}: column {column.name!r} has no value {text!r}; its values are {values}")
 
 
-def unknown_column(what: str, name: str, schema: Schema) -> str:
+def row_of_evidence(evidence: Mapping[Any, Any], schema: Schema) -> dict[str, list[Any]]:
+    """Give a table of one row in which all that is no evidence is missing; columns are known by the texts of their names."""
+    row: dict[str, list[Any]] = {name: [None] for name in schema.names}
+    given: dict[str, Any] = {}
+    for name, value in evidence.items():
+        if str(name) not in row:
+            raise ValueError(unknown_column("evidence", name, schema))
+        if str(name) in given:
+            raise ValueError(f"evidence names column {str(name)!r} twice: as {given[str(name)]!r} and as {name!r}")
+        given[str(name)], row[str(name)] = name, [value]
+    return row
+
+
+def unknown_column(what: str, name: Any, schema: Schema) -> str:
     """Say that a question names a column that the model does not have, and which it has."""
     names = ", ".join(map(repr, schema.names[:12])) + (", ..." if len(schema.names) > 12 else "")
     return f"{what} names column {name!r}, which the model does not have; it has {names}"

@@ -14,7 +14,7 @@ import narwhals as nw
 import numpy as np
 
 from ldfm.tables.cells import Cells, Numbering, Source, TableError, check_names, smallest_type
-from ldfm.tables.frames import source_of_frame
+from ldfm.tables.frames import note_of_pandas, noted_labels, source_of_frame
 from ldfm.tables.joining import join_parts
 from ldfm.tables.schema import MISSING
 from ldfm.tables.texts import MISSING_IN_CSV
@@ -66,7 +66,7 @@ def _source_of_file(path: Path) -> Source:
 def read_csv(path: Path) -> Source:
     """Read a CSV file (UTF-8, header row, gzip if it ends in .gz) in chunks; empty cells, NA, NaN and null are missing.
 
-    Blank lines are no rows.
+    Blank lines are no rows, but where there is one column: there they are how an empty cell is written.
     """
     with _open_text(path) as file:
         return read_csv_text(file, str(path))
@@ -108,7 +108,7 @@ def _number_csv(what: str, file: TextIO) -> tuple[list[str], list[list[Codes]], 
     numberings = [Numbering() for _ in header]
     parts: list[list[Codes]] = [[np.empty(0, dtype=np.int8)] for _ in header]
     rows = 0
-    lines = filter(None, reader)
+    lines = filter(None, reader) if len(header) > 1 else (row or [""] for row in reader)
     while chunk := list(islice(lines, LINES)):
         if set(map(len, chunk)) != {len(header)}:
             place, cells = next((place, len(row)) for place, row in enumerate(chunk) if len(row) != len(header))
@@ -126,7 +126,7 @@ def _read_parquet(path: Path) -> Source:
     for backend in ("pyarrow", "polars"):
         try:
             if backend == "pyarrow" and _is_large(path):
-                return join_parts((str(path), _source_of_parquet(batch)) for batch in _batches(path))
+                return join_parts((str(path), _source_of_parquet(batch, path)) for batch in _batches(path))
             frame = nw.read_parquet(str(path), backend=backend)
         except ImportError:
             continue
@@ -135,12 +135,19 @@ def _read_parquet(path: Path) -> Source:
         except Exception as error:  # each backend has its own error classes
             reason = str(error).partition("\n")[0]
             raise TableError(f"{path}: not a readable Parquet file ({reason})") from error
-        return _source_of_parquet(frame)
+        return _source_of_parquet(frame, path)
     raise TableError(f"{path}: reading Parquet needs pyarrow or polars; try: pip install 'ldfm[parquet]'")
 
 
-def _source_of_parquet(frame: nw.DataFrame[Any]) -> Source:
-    return source_of_frame(frame.select([name for name in frame.columns if not _PANDAS_INDEX.fullmatch(name)]))
+def _source_of_parquet(frame: nw.DataFrame[Any], path: Path) -> Source:
+    """Make cells of all columns but row labels; only a table of pyarrow keeps these, if it says that they are labels."""
+    labels = {name for name in frame.columns if _PANDAS_INDEX.fullmatch(name)}
+    if frame.implementation.is_pyarrow():
+        labels -= noted_labels(note_of_pandas(frame))
+    else:
+        read_note = getattr(nw.get_native_namespace(frame), "read_parquet_metadata", None)  # newer than polars 1.0
+        labels |= noted_labels(None if read_note is None else read_note(path).get("pandas"))
+    return source_of_frame(frame.select([name for name in frame.columns if name not in labels]))
 
 
 def _is_large(path: Path) -> bool:

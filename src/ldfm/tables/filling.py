@@ -1,4 +1,4 @@
-"""Codes -> a table of the kind that was given, its missing cells filled."""
+"""Codes -> a table of the kind that was given: its missing cells filled, or new rows like its own."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
@@ -7,8 +7,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from ldfm.tables.cells import Source
 from ldfm.tables.encoding import Table
-from ldfm.tables.schema import Column, Schema, in_python_unit, missing_cells
+from ldfm.tables.schema import Column, Schema, in_python_unit, missing_cells, only_cells, plain
 from ldfm.types import Integers, Rows
 
 
@@ -47,15 +48,67 @@ def in_order(table: Any, names: Sequence[str]) -> Any:
     return table
 
 
-def new_frame(schema: Schema, codes: Rows, backend: Any = None) -> Any:
-    """Give rows as a new frame of a library, or as a mapping of column names to arrays."""
-    columns = {
-        column.name: _Gaps(column, codes[:, place], codes[:, place]).all_values()
-        for place, column in enumerate(schema.columns)
-    }
-    if backend is None:
-        return columns
-    return nw.from_dict({name: values.tolist() for name, values in columns.items()}, backend=backend).to_native()
+def template_of(source: Source, schema: Schema) -> Any:
+    """Give the frame a table is, without its rows and what they take of memory; None where it is no frame.
+
+    Its columns are in the order of the schema. It knows dtypes and categories, for `new_frame`, and can be pickled.
+    """
+    if source.frame is None:
+        return None
+    as_given = nw.dependencies.is_pandas_like_dataframe(source.given)  # whose columns may have names other than text
+    native = in_order(source.given if as_given else source.frame.to_native(), schema.names)
+    if source.frame.implementation.is_pandas_like():
+        return native.iloc[[]]  # not a slice, which would keep all rows in memory
+    if source.frame.implementation.is_pyarrow():
+        return native.schema.empty_table()
+    empty = nw.from_native(native.clear(), eager_only=True)
+    # models are pickled, which polars cannot do with columns of objects; values find a dtype of their own there
+    texts = [
+        nw.new_series(name, [], nw.String, backend="polars") for name in empty.columns if empty[name].dtype == nw.Object
+    ]
+    return empty.with_columns(*texts).to_native()
+
+
+def new_frame(schema: Schema, codes: Rows, template: Any = None) -> Any:
+    """Give rows as a frame like the template, or as a mapping of column names to arrays; dtypes stay as in `fill_missing`."""
+    unknown = only_cells(codes, np.zeros(codes.shape, dtype=np.bool_))
+    gaps = [_Gaps(column, unknown[:, place], codes[:, place]) for place, column in enumerate(schema.columns)]
+    if template is None:
+        return {gap.column.name: gap.all_values() for gap in gaps}
+    if nw.dependencies.is_pandas_like_dataframe(template):
+        cells = {place: _new_pandas(template.iloc[:, place], gap) for place, gap in enumerate(gaps)}
+        frame = type(template)(cells)
+        frame.columns = template.columns
+        return frame
+    if nw.dependencies.is_pyarrow_table(template):
+        pyarrow = nw.get_native_namespace(template)
+        nulls = [_nulls(pyarrow, field.type, gap) for field, gap in zip(template.schema, gaps, strict=True)]
+        rows = pyarrow.Table.from_arrays(nulls, schema=template.schema)
+    else:
+        rows = template.clear(len(codes))
+    return _fill_frame(nw.from_native(rows, eager_only=True), None, gaps)
+
+
+def _nulls(pyarrow: Any, kind: Any, gap: "_Gaps") -> Any:
+    """Give a column of nulls for the gaps; a dictionary has the values in the order of the model, which is that it declared."""
+    if not pyarrow.types.is_dictionary(kind):
+        return pyarrow.nulls(len(gap.rows), kind)
+    values = pyarrow.array(gap.column.values, kind.value_type)
+    indices = pyarrow.nulls(len(gap.rows), kind.index_type)
+    return pyarrow.DictionaryArray.from_arrays(indices, values, ordered=kind.ordered)
+
+
+def _new_pandas(empty: Any, gap: "_Gaps") -> Any:
+    """Give the values as a series like an empty one; pandas has dtypes without missing cells that could be filled."""
+    values = gap.values()
+    if hasattr(empty.dtype, "categories"):
+        empty = empty.cat.add_categories(_lacking(values, empty.cat.categories))
+    try:
+        made = type(empty)(values, dtype=empty.dtype)
+        exact = gap.are_in(made.tolist())
+    except (TypeError, ValueError, OverflowError):  # the dtype cannot hold them
+        exact = False
+    return made if exact else type(empty)(values, dtype=object).infer_objects()
 
 
 class _Gaps:
@@ -83,7 +136,7 @@ class _Gaps:
         """Say whether cells hold the values; numbers may have been rounded to the precision of their column."""
         if self.column.is_continuous and not self.column.whole:
             return all(isinstance(cell, float) and isfinite(cell) for cell in cells)
-        return _same(cells, self.values())
+        return _same([plain(cell) for cell in cells], self.values())
 
     def fill(self, cells: Any) -> Any:
         """Put them there."""

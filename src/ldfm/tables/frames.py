@@ -1,5 +1,6 @@
 """Frames of any library -> columns of cells."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,8 +31,25 @@ def frame_of(table: Any) -> nw.DataFrame[Any]:
 
 
 def source_of_frame(frame: nw.DataFrame[Any]) -> Source:
-    """Make cells of every column of a frame."""
-    return Source([cells_of_series(frame[name], name) for name in frame.columns], len(frame), frame)
+    """Make cells of every column of a frame but those of which a table of pyarrow says that they were the index in pandas."""
+    labels = noted_labels(note_of_pandas(frame))
+    columns = [cells_of_series(frame[name], name) for name in frame.columns if name not in labels]
+    return Source(columns, len(frame), frame)
+
+
+def note_of_pandas(frame: nw.DataFrame[Any]) -> bytes | None:
+    """Give what pandas says about a frame that it handed to pyarrow."""
+    metadata = frame.to_native().schema.metadata if frame.implementation.is_pyarrow() else None
+    return (metadata or {}).get(b"pandas")
+
+
+def noted_labels(note: bytes | str | None) -> set[str]:
+    """Give the columns that were the index of a frame, from the note that pandas leaves in Parquet files and pyarrow's tables."""
+    try:
+        index = json.loads(note or "{}").get("index_columns", [])
+        return {name for name in index if isinstance(name, str)}  # an index of 0, 1, 2, ... is no column
+    except (ValueError, AttributeError, TypeError):  # a note that others wrote
+        return set()
 
 
 def cells_of_series(series: nw.Series[Any], name: str) -> Cells:

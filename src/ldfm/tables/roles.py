@@ -1,6 +1,6 @@
 """Which cells of a question are query and which evidence; the rest is hidden."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Hashable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from ldfm.tables.merging import MergedRows, merge_rows
 from ldfm.tables.schema import missing_cells, only_cells
 from ldfm.types import Booleans, Rows
 
-Columns = Sequence[str] | Booleans
+Columns = Sequence[Hashable] | Booleans  # names of columns need not be text
 
 
 def roles_of_cells(table: Table, query: Columns, evidence: Columns) -> tuple[Booleans, Booleans]:
@@ -47,7 +47,9 @@ def _roles(what: str, columns: Columns, table: Table) -> Booleans:
     listed = isinstance(columns, Collection) and not isinstance(columns, str)
     if not listed and not hasattr(columns, "__array__"):
         raise TypeError(f"{what} must be a list of column names or a boolean array, not {columns!r}")
-    names = list(getattr(columns, "column_names", getattr(columns, "columns", table.source.names)))
+    if isinstance(columns, (list, tuple)) and all(str(name) in known for name in columns):
+        return _roles_of_names(what, columns, table)  # as an array, names that are pairs would have two dimensions
+    names = [str(name) for name in getattr(columns, "column_names", getattr(columns, "columns", table.source.names))]
     array = np.asarray(columns)
     if array.ndim == 2 or (array.dtype == np.bool_ and array.size):
         if array.dtype != np.bool_:
@@ -57,12 +59,18 @@ def _roles(what: str, columns: Columns, table: Table) -> Booleans:
         if not table.source.named:
             return array
         # columns may come in another order than the model's
-        if sorted(map(str, names)) != sorted(known):
+        if sorted(names) != sorted(known):
             raise ValueError(f"{what}: a frame of roles must have the table's columns, not {names}")
         return array[:, [names.index(name) for name in known]]
-    roles = np.zeros(shape, dtype=np.bool_)
+    return _roles_of_names(what, columns, table)
+
+
+def _roles_of_names(what: str, columns: Columns, table: Table) -> Booleans:
+    """Turn column names, which are known by their texts, into (rows, n)."""
+    known = table.schema.names
+    roles = np.zeros(table.codes.shape, dtype=np.bool_)
     for name in columns:
-        if name not in known:
+        if str(name) not in known:
             raise ValueError(f"{what} names column {name!r}, which the model does not have")
         roles[:, known.index(str(name))] = True
     return roles

@@ -13,14 +13,15 @@ MISSING_IN_CSV = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL"})
 # "007" and "+1" are names, not numbers: as numbers they would not come back as they were; longer numbers do not fit 64 bits
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _NUMBER = re.compile(r"-?(?:(?:0|[1-9][0-9]{0,17})(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?(?i:inf|infinity)")
-_BOOLS = {"True": True, "true": True, "False": False, "false": False}
+# as Python, R and SQL write them: files of one table may come from several programs
+_BOOLS = {text: value for value in (False, True) for text in (str(value), str(value).lower(), str(value).upper())}
 
 
 def typed_texts(texts: Sequence[str]) -> list[Scalar]:
     """Find the type of a column of texts, whole numbers, then bools, then numbers, else text, and give its values."""
     if all(map(_INTEGER.fullmatch, texts)):
         return [int(text) for text in texts]
-    if set(texts) <= {"True", "False"} or set(texts) <= {"true", "false"}:
+    if _BOOLS.keys() >= set(texts):
         return [_BOOLS[text] for text in texts]
     if all(map(_NUMBER.fullmatch, texts)):
         return [float(text) for text in texts]

@@ -78,9 +78,11 @@ def refuse_missing_texts(table: Any) -> None:
 
 
 def text_of(value: Any) -> str:
-    """Give a value as text that reads as the value again; nothing for a missing one."""
+    """Give a value as text that reads as the value again; nothing for a missing one, true and false for bools."""
     if is_missing(value):
         return ""
+    if isinstance(value, (bool, np.bool_)):
+        return str(value).lower()
     return value.isoformat() if isinstance(value, date) else str(value)
 
 
