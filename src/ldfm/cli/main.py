@@ -65,7 +65,8 @@ def run() -> None:
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     """Print a warning as one line, without the place in our code that it comes from."""
-    print(f"ldfm: {' '.join(str(message).split())}", file=sys.stderr)
+    text = getattr(message, "for_commands", str(message))
+    print(f"ldfm: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _reason(error: Exception) -> str:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,23 @@ MAX_VALUES = 4096  # all values of all columns together: weights are quadratic i
 
 
 class KindWarning(UserWarning):
-    """A column whose kind is guessed."""
+    """A column whose kind is guessed.
+
+    Attributes
+    ----------
+    for_commands
+        What it says to who gives options instead of arguments.
+    """
+
+    def __init__(self, column: str, seen: str) -> None:
+        guess = f"column {column!r} has {seen} and is taken as continuous"
+        super().__init__(
+            f"{guess}; kinds={{{column!r}: 'discrete'}} takes its numbers as categories, 'continuous' says that this is right"
+        )
+        name = quote(column)
+        self.for_commands = (
+            f"{guess}; --discrete {name} takes its numbers as categories, --continuous {name} says that this is right"
+        )
 
 
 @dataclass(frozen=True)
@@ -187,22 +204,13 @@ def _is_continuous(cells: Cells, values: Sequence[Any], kind: str | None) -> boo
         few = distinct <= MANY_VALUES and distinct * ROWS_A_VALUE <= rows
         # pandas turns whole numbers into floats where a cell is missing, which nobody asked for
         if few and rows < len(cells.indices) and all(float(value).is_integer() for value in values):
-            _warn_of_guess(cells, f"only {distinct} different numbers, all whole, and missing cells")
+            seen = f"only {distinct} different numbers, all whole, and missing cells"
+            warnings.warn(KindWarning(cells.name, seen), stacklevel=2)
         return True
     if len(values) <= MANY_VALUES or len(values) * ROWS_A_VALUE <= rows:
         return False
-    _warn_of_guess(cells, f"{len(values)} different whole numbers in {rows} rows")
+    warnings.warn(KindWarning(cells.name, f"{len(values)} different whole numbers in {rows} rows"), stacklevel=2)
     return True
-
-
-def _warn_of_guess(cells: Cells, seen: str) -> None:
-    """Say that a column is taken as continuous which may well hold categories, and how to say what it is."""
-    warnings.warn(
-        f"column {cells.name!r} has {seen} and is taken as continuous; "
-        f"kinds={{{cells.name!r}: 'discrete'}} takes its numbers as categories, 'continuous' says that this is right",
-        KindWarning,
-        stacklevel=3,
-    )
 
 
 def _encode_column(cells: Cells, column: Column) -> Codes:
