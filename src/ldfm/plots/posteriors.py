@@ -89,5 +89,5 @@ def _draw_panel(ax: "Axes", lines: Sequence[_Line], left: float, size: float) ->
         number = f"{line.share:.3f}"
         if line.error > 0:
             ax.errorbar(left + _BAR * line.share, y, xerr=_BAR * line.error, color=INK, capsize=2, linewidth=1)
-            number += f" \u00b1 {line.error:.3f}"
+            number += f" \u00b1 {line.error:.3f}" if line.error >= 0.0005 else " \u00b1 <0.001"
         ax.text(left + _BAR + 0.06, y, number, ha="left", va="center", fontsize=size, color=INK)
