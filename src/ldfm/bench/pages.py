@@ -73,7 +73,7 @@ def _paper(folder: Path, tables: Path, written: list[Path], home: Path) -> list[
     against = tables / "paper-printed.png"
     _draw(against, lambda path: plot_against_paper(records, path), written)
     said = reading.lines_of(records, reading.read_effort(folder.parent / "effort"))
-    lines = ["## The paper's protocol", "", CAVEATS, "", *said, ""]
+    lines = ["## The paper's protocol", "", CAVEATS, "", *said]
     for rows in sorted({key.rows for key in records} - {0}, reverse=True):
         picture = tables / f"paper-gaps-{rows}.png"
         _draw(picture, lambda path, rows=rows: plot_gaps(records, rows, path), written)  # type: ignore[misc]

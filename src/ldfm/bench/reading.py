@@ -4,10 +4,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import hypot
 from pathlib import Path
+from typing import Any
 
 from ldfm.bench.models import MODELS
 from ldfm.bench.protocol import SPLITS
-from ldfm.bench.tables import PRINTED, Key, Published, Records, models_of, networks_of, read_published, read_records
+from ldfm.bench.tables import (
+    PRINTED,
+    Key,
+    Published,
+    Records,
+    markdown,
+    models_of,
+    networks_of,
+    read_published,
+    read_records,
+)
 
 OURS, PAPERS = "ldfm", "g-ldfm"
 NEAR = 0.02  # of a printed number: other rows of the same networks differ by as much
@@ -17,16 +28,17 @@ _SPLIT = SPLITS[0]
 
 
 def lines_of(records: Records, effort: Records) -> list[str]:
-    """Give a list in Markdown; `effort` are records of the same cells, asked with twice the effort."""
+    """Give a list and tables in Markdown; `effort` are records of the same cells, asked with twice the effort."""
     published = read_published()
     sizes = sorted({key.rows for key in records} - {0}, reverse=True)
-    lines = []
+    lines, tables = [], []
     for rows in sizes:
         if any(key.rows == rows and key.model == PAPERS for key in records):
             lines.append(_against_printed(records, published, rows))
         if any(key.rows == rows and key.model == OURS for key in records):
-            lines += [_against_best(records, published, rows), *_against_peers(records, rows)]
-    return [*lines, *_effort(records, effort)]
+            lines.append(_against_best(records, published, rows))
+            tables += _against_peers(records, rows)
+    return [*lines, *_effort(records, effort), "", *tables]
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -91,31 +103,28 @@ def _against_best(records: Records, published: Published, rows: int) -> str:
 
 
 def _against_peers(records: Records, rows: int) -> list[str]:
-    """Say for each other model where it is closer to the true network than ours, and where farther."""
-
-    def compared(model: str) -> Iterator[tuple[str, str]]:
-        for network in networks_of(records):
-            theirs, ours = (records.get(Key(rows, _SPLIT, name, network)) for name in (model, OURS))
-            if theirs is None or ours is None or ours["gap"]["mean"] is None:
-                continue
-            if theirs["gap"]["mean"] is None:  # a query of probability zero
-                yield "farther", network
-                continue
-            # both are of the same questions, so that this error is rather too large
-            error = hypot(*(record["gap"]["standard_error"] or 0.0 for record in (theirs, ours)))
-            off = theirs["gap"]["mean"] - ours["gap"]["mean"]
-            yield "even" if abs(off) <= SURE * error else "farther" if off > 0 else "closer", network
-
-    lines = []
+    """Give a table of where each other model is closer to the true network than ours, and where farther."""
+    networks, body = networks_of(records), []
     for model in models_of(key for key in records if key.rows == rows and key.model != OURS):
-        found = _grouped(compared(model))
-        if found:
-            lines.append(
-                f"- {_where(rows)}, {MODELS[model].title} beside {MODELS[OURS].title}: closer to the true network, by more "
-                f"than two standard errors, on {_listed(found['closer'])}; farther on {_listed(found['farther'])}; no difference "
-                f"to tell on {_listed(found['even'])}."
-            )
-    return lines
+        cells = [_beside(*(records.get(Key(rows, _SPLIT, name, n)) for name in (model, OURS))) for n in networks]
+        if any(cells):
+            body.append([MODELS[model].title, *cells])
+    what = (
+        f"{_where(rows)}: closer to the true network than {MODELS[OURS].title} by more than two standard errors, or farther "
+        "(-: no difference to tell; nothing: not both stored)"
+    )
+    return [what, "", *markdown(["", *networks], body), ""] if body else []
+
+
+def _beside(theirs: dict[str, Any] | None, ours: dict[str, Any] | None) -> str:
+    if theirs is None or ours is None or ours["gap"]["mean"] is None:
+        return ""
+    if theirs["gap"]["mean"] is None:  # a query of probability zero
+        return "farther"
+    # both are of the same questions, so that this error is rather too large
+    error = hypot(*(record["gap"]["standard_error"] or 0.0 for record in (theirs, ours)))
+    off = theirs["gap"]["mean"] - ours["gap"]["mean"]
+    return "-" if abs(off) <= SURE * error else "farther" if off > 0 else "closer"
 
 
 def _effort(records: Records, effort: Records) -> list[str]:
