@@ -1,5 +1,6 @@
 """The benchmark of mixed tables: its parts, and that its page shows what is stored."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,33 @@ def test_the_page_shows_what_is_stored(tmp_path):
     render_all(HERE / "benchmarks" / "results", tmp_path, None)
     page = (HERE / "benchmarks" / "tables" / "imputation.md").read_text(encoding="utf-8")
     assert (tmp_path / "imputation.md").read_text(encoding="utf-8") == page
+
+
+def test_a_run_that_is_stopped_goes_on_with_the_next_fold(tmp_path, monkeypatch):
+    measured = []
+
+    def fake(name, table, fold, seed, n_jobs):
+        if len(measured) == 2:
+            measured.append("stopped")
+            raise KeyboardInterrupt
+        measured.append(fold)
+        errors = {"numbers": float(fold), "categories": 0.1, "covered": None}
+        return {"imputation": {imputation.OURS: errors}, "densities": {imputation.OURS: -1.0}, "seconds": 1.0}
+
+    monkeypatch.setattr(imputation, "measure_fold", fake)
+    monkeypatch.setattr(imputation, "PEERS", ())
+    with pytest.raises(KeyboardInterrupt):
+        imputation.run("iris", 0, 1, tmp_path, "")
+    partial = json.loads((tmp_path / "iris.json").read_text())
+    assert partial["imputation"][imputation.OURS]["numbers"]["mean"] == 0.5
+    assert any("iris (2 of 5 folds)" in line for line in imputation.lines_of([partial]))
+    whole = imputation.run("iris", 0, 1, tmp_path, "")
+    assert measured == [0, 1, "stopped", 2, 3, 4]
+    assert whole["imputation"][imputation.OURS]["numbers"]["mean"] == 2.0
+    assert not any("folds" in line for line in imputation.lines_of([whole]))
+    # what is whole is measured anew, and so is what was asked otherwise
+    imputation.run("iris", 0, 1, tmp_path, "")
+    assert measured[6:] == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(imputation, "REMOVED", 0.4)
+    imputation.run("iris", 0, 1, tmp_path, "")
+    assert measured[11:] == [0, 1, 2, 3, 4]

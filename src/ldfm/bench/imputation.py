@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ldfm.bench.mixture import best_mixture
-from ldfm.bench.protocol import hash_of
+from ldfm.bench.protocol import hash_of, mean_of
 from ldfm.bench.results import provenance, read, store
+from ldfm.bench.tables import shown
 from ldfm.types import Booleans, Floats
 
 FOLDS, REMOVED = 5, 0.2
@@ -183,29 +184,39 @@ def per_class(table: Mixed, test: Booleans, learn: Callable[[Floats], Any]) -> f
     return float(logs[test].mean())
 
 
-def measure(name: str, seed: int, n_jobs: int | None) -> dict[str, Any]:
-    """Run all folds of a table."""
-    table = load_table(name)
+def measure_fold(name: str, table: Mixed, fold: int, seed: int, n_jobs: int | None) -> dict[str, Any]:
+    """Fill and score the rows of one fold by all methods."""
     rows = len(table.numbers)
     removed = np.random.default_rng([18, TABLES.index(name)]).random((rows, len(table.names))) < REMOVED
-    found: dict[str, list[Any]] = {method: [] for method in (*PEERS, OURS)}
-    densities, seconds = [], 0.0
-    for test in folds_of(name, rows):
-        for method in PEERS:
-            found[method].append(errors_of(table, removed, test, fill_by_peer(method, table, removed, test)))
-        began = perf_counter()
-        found[OURS].append(errors_of(table, removed, test, fill_by_ldfm(table, removed, test, seed, n_jobs)))
-        seconds += perf_counter() - began
-        densities.append(densities_of(table, test, seed, n_jobs))
+    test = folds_of(name, rows)[fold]
+    found = {method: errors_of(table, removed, test, fill_by_peer(method, table, removed, test)) for method in PEERS}
+    began = perf_counter()
+    found[OURS] = errors_of(table, removed, test, fill_by_ldfm(table, removed, test, seed, n_jobs))
+    seconds = round(perf_counter() - began, 1)
+    return {"imputation": found, "densities": densities_of(table, test, seed, n_jobs), "seconds": seconds}
+
+
+def record_of(name: str, table: Mixed, seed: int, folds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Give what is stored: the folds measured so far, and their means."""
+    return {
+        **_identity(name, table, seed),
+        "folds": folds,
+        "imputation": {
+            method: _means([fold["imputation"][method] for fold in folds]) for method in folds[0]["imputation"]
+        },
+        "densities": _means([fold["densities"] for fold in folds]),
+        "seconds": round(sum(fold["seconds"] for fold in folds), 1),
+    }
+
+
+def _identity(name: str, table: Mixed, seed: int) -> dict[str, Any]:
+    """Say what a record is of."""
     return {
         "table": name,
-        "rows": rows,
+        "rows": len(table.numbers),
         "columns": len(table.names),
         "hash": hash_of(np.round(table.numbers * 1e6).astype(np.int64)),
         "settings": {"folds": FOLDS, "removed": REMOVED, "seed": seed},
-        "imputation": {method: _means(parts) for method, parts in found.items()},
-        "densities": _means(densities),
-        "seconds": round(seconds, 1),
     }
 
 
@@ -217,26 +228,36 @@ def _means(parts: Sequence[Mapping[str, float | None]]) -> dict[str, Any]:
         if any(value is None for value in values):
             continue
         numbers = np.array(values, dtype=np.float64)
-        error = float(numbers.std(ddof=1) / np.sqrt(len(numbers)))
-        found[key] = {"mean": float(numbers.mean()), "standard_error": error}
+        found[key] = mean_of(numbers)
     return found
 
 
 def run(name: str, seed: int, n_jobs: int | None, folder: Path, command: str) -> dict[str, Any]:
-    """Measure one table and store the result."""
-    path = folder / f"{name}.json"
-    packages = ("numpy", "numba", "scipy", "scikit-learn")
-    store(path, {**measure(name, seed, n_jobs), "provenance": provenance(command, packages)})
+    """Measure one table fold by fold, each stored as soon as it is known; a run that was stopped goes on with the next fold."""
+    path, table = folder / f"{name}.json", load_table(name)
+    stored = read(path) if path.exists() else {}
+    same = {key: stored.get(key) for key in _identity(name, table, seed)} == _identity(name, table, seed)
+    folds: list[dict[str, Any]] = stored.get("folds", []) if same else []
+    if len(folds) == FOLDS:
+        folds = []
+    for fold in range(len(folds), FOLDS):
+        measured = measure_fold(name, table, fold, seed, n_jobs)
+        origin = provenance(command, ("numpy", "numba", "scipy", "scikit-learn"))
+        folds.append({**measured, "commit": origin["commit"]})
+        store(path, {**record_of(name, table, seed, folds), "provenance": origin})
     return read(path)
+
+
+def _so_far(result: dict[str, Any]) -> str:
+    """Say how many folds are measured, if not all."""
+    done, wanted = len(result.get("folds", [])), result["settings"]["folds"]
+    return f" ({done} of {wanted} folds)" if 0 < done < wanted else ""
 
 
 def lines_of(results: list[dict[str, Any]]) -> list[str]:
     """Give the Markdown tables of stored results."""
     methods = (OURS, *PEERS)
-    names = [result["table"] for result in results]
-
-    def shown(part: dict[str, float] | None) -> str:
-        return "" if part is None else f"{part['mean']:.3f} ±{part['standard_error']:.3f}"
+    names = [result["table"] + _so_far(result) for result in results]
 
     def table(title: str, key: str, rows: tuple[str, ...]) -> list[str]:
         body = [
