@@ -167,6 +167,8 @@ def test_texts_become_values_of_the_types_that_columns_have() -> None:
     assert parse_query(["n=20"], schema) == {"n": 20}
     with pytest.raises(ValueError, match="has no value '1'"):
         parse_evidence(["t=1"], schema)
+    with pytest.raises(ValueError, match=r"has no value '2021-01-02'; its values are 2020-01-02$"):
+        parse_evidence(["d=2021-01-02"], schema)
 
 
 # --- impute ----------------------------------------------------------------------------------------------------------

@@ -218,7 +218,9 @@ def _answer_joint(question: _Question, as_json: bool, quiet: bool) -> None:
     names = ", ".join(f"{shown(name)} = {shown(value)}" for name, value in question.wanted.items())
     given = ", ".join(f"{shown(name)} = {shown(value)}" for name, value in question.given.items())
     sure = "exact" if error == 0 else f"standard error {error:.4f}"
-    print(f"p({names}{' | ' if given else ''}{given}) = {exp(log):.6g}  (log {log:.4f}, {sure})")
+    columns = question.model.schema_.columns
+    what = "density" if any(c.is_continuous for c in columns if c.name in question.wanted) else "p"
+    print(f"{what}({names}{' | ' if given else ''}{given}) = {exp(log):.6g}  (log {log:.4f}, {sure})")
 
 
 def _facts(diagnostics: "Diagnostics") -> dict[str, Any]:

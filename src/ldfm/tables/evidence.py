@@ -19,7 +19,8 @@ def value_of_text(what: str, text: str, column: Column) -> Any:
         # True == 1, but is not what was asked for
         if text_of(known) == text or (known == value and isinstance(known, bool) == isinstance(value, bool)):
             return known
-    values = ", ".join(map(repr, column.values[:12])) + (", ..." if len(column.values) > 12 else "")
+    texts = (repr(known) if isinstance(known, str) else text_of(known) for known in column.values[:12])
+    values = ", ".join(texts) + (", ..." if len(column.values) > 12 else "")
     raise ValueError(f"{what}: column {column.name!r} has no value {text!r}; its values are {values}")
 
 
