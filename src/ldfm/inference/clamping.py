@@ -32,7 +32,7 @@ TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 _MOST = 500.0  # largest variance of logs that is computed with
 _WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
-MANY_VALUES = 200  # of all variables together: Gibbs sweeps are so dear that more groups with tree sweeps find more in a given time
+MANY_VALUES = 200  # of all variables together: with Gibbs sweeps answers take several times as long as with tree sweeps
 EXTRA_OF = {"blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
 
 
