@@ -36,6 +36,41 @@ def test_an_error_comes_through_and_little_is_started_ahead():
     assert len(started) < 20
 
 
+@pytest.mark.parametrize("jobs", [2, 5])
+def test_of_several_errors_the_first_in_order_comes_through(jobs):
+    def fail(item: int) -> int:
+        time.sleep(0.02 if item == 4 else 0)  # the others fail earlier
+        if item >= 4:
+            raise ValueError(item)
+        return item
+
+    results = map_in_order(fail, range(100), jobs)
+    assert [next(results) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"^4$"):
+        next(results)
+
+
+def test_few_results_wait_while_nobody_takes_them():
+    started = []
+    results = map_in_order(lambda item: started.append(item) or item, range(1000), 3)
+    assert next(results) == 0
+    time.sleep(0.1)
+    assert len(started) <= 1 + 4 * 3
+    assert list(results) == list(range(1, 1000))
+
+
+def test_threads_share_unequal_items_evenly():
+    def sleep(item: int) -> int:
+        time.sleep(0.04 if item % 4 == 0 else 0.004)
+        return threading.get_ident()
+
+    began = time.perf_counter()
+    threads = list(map_in_order(sleep, range(16), 2))
+    assert len(set(threads)) == 2
+    assert threading.get_ident() in threads
+    assert time.perf_counter() - began < 0.17  # one alone takes 0.21 seconds, both 0.11
+
+
 def test_blocks_cover_all_rows_once():
     cuts = blocks(10, 4)
     assert [(c.start, c.stop) for c in cuts] == [(0, 4), (4, 8), (8, 10)]

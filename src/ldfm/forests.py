@@ -18,6 +18,7 @@ from ldfm.weights import ArcWeights
 Weights = ArcWeights | MixedWeights
 
 BLOCK_ROWS = 1024
+_LEAST_WORK = 1 << 19  # rows times n^3 of a block: half a millisecond or more, else threads cost more than they give
 _BATCH_BYTES = 1 << 19  # arc matrices worked on at once, so that they stay in the cache
 WALK_STEPS_A_VARIABLE = 50  # Wilson's algorithm mostly needs 2 to 3; at this many, elimination costs as much
 
@@ -25,6 +26,11 @@ WALK_STEPS_A_VARIABLE = 50  # Wilson's algorithm mostly needs 2 to 3; at this ma
 def _batch_rows(n: int) -> int:
     """Give how many arc matrices of n variables are worked on at once."""
     return max(16, min(BLOCK_ROWS, _BATCH_BYTES // (8 * n * (n + 1))))
+
+
+def _blocks_of(rows: int, n: int) -> list[slice]:
+    """Cut rows of n variables into blocks: eight or more where that is worth it, so that threads have much the same to do."""
+    return blocks(rows, min(BLOCK_ROWS, max(64, _LEAST_WORK // n**3, -(-rows // 8))))
 
 
 def log_sums(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
@@ -45,7 +51,7 @@ def log_sums(weights: Weights, codes: Rows, n_jobs: int | None = 1) -> Floats:
         weights.add_stops(codes[rows], sums)
         return sums
 
-    found = list(map_in_order(one_block, blocks(len(codes), BLOCK_ROWS), n_jobs))
+    found = list(map_in_order(one_block, _blocks_of(len(codes), n), n_jobs))
     return np.concatenate(found) if found else np.empty(0)
 
 
@@ -87,7 +93,7 @@ def expected_counts(weights: ArcWeights, codes: Codes, row_weights: Floats, n_jo
         return Counts(counts, float(row_weights[rows][counted] @ sums[counted]))
 
     total = Counts(np.zeros(weights.table.shape), 0.0)
-    for counts in map_in_order(one_block, blocks(len(codes), BLOCK_ROWS), n_jobs):
+    for counts in map_in_order(one_block, _blocks_of(len(codes), n), n_jobs):
         total = Counts(np.add(total.arcs, counts.arcs, out=total.arcs), total.log_sum + counts.log_sum)
     return total
 
@@ -137,7 +143,7 @@ def expected_statistics(
         return Statistics(total, float(row_weights[rows][counted] @ sums[counted]))
 
     found = Statistics(np.zeros((6, *weights.table.shape)), 0.0)
-    for part in map_in_order(one_block, blocks(len(cells), BLOCK_ROWS), n_jobs):
+    for part in map_in_order(one_block, _blocks_of(len(cells), n), n_jobs):
         found = Statistics(np.add(found.sums, part.sums, out=found.sums), found.log_sum + part.log_sum)
     return found
 

@@ -2,15 +2,14 @@
 
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from itertools import islice
-from typing import TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+_PATIENCE = 0.1  # seconds after which a thread that waits looks whether it is still wanted
 _this_thread = threading.local()
 
 
@@ -53,36 +52,105 @@ def unwanted_when(event: threading.Event) -> Iterator[None]:
 def map_in_order(function: Callable[[Item], Result], items: Iterable[Item], n_jobs: int | None) -> Iterator[Result]:
     """Yield ``function(item)`` for each item in order; with one job no thread is started.
 
-    At most two results a thread are kept waiting, so memory does not grow with the number of items. The kernels called must
-    release the GIL.
+    At most four results a thread are kept waiting, so memory does not grow with the number of items. The kernels called must
+    release the GIL. The calling thread works too: to wake others takes as long as a small block of rows.
     """
-    jobs = count_jobs(n_jobs)
-    pending = iter(items)
-    if jobs == 1:
-        for item in pending:
+    listed = list(items)
+    jobs = min(count_jobs(n_jobs), len(listed))
+    if jobs <= 1:
+        for item in listed:
             stop_if_unwanted()
             yield function(item)
         return
-    first_two = list(islice(pending, 2))
-    if len(first_two) < 2:
-        yield from map(function, first_two)
-        return
-    unwanted = threading.Event()
+    work = _Work(function, listed, ahead=4 * jobs)
+    helpers = [threading.Thread(target=work.help, daemon=True) for _ in range(jobs - 1)]
+    for helper in helpers:
+        helper.start()
+    try:
+        yield from work.results()
+    finally:
+        work.stop()
+        for helper in helpers:
+            helper.join()
 
-    def one(item: Item) -> Result:
-        _this_thread.unwanted = unwanted
-        return function(item)
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        waiting: deque[Future[Result]] = deque(pool.submit(one, item) for item in first_two)
-        waiting.extend(pool.submit(one, item) for item in islice(pending, 2 * jobs - 2))
-        try:
-            while waiting:
+class _Work(Generic[Item, Result]):
+    """Items that threads take in order, and the results that wait for their turn.
+
+    Parameters
+    ----------
+    function, items
+        What is done to which.
+    ahead
+        Items that may be begun from the next result on.
+    """
+
+    def __init__(self, function: Callable[[Item], Result], items: list[Item], ahead: int) -> None:
+        self._function, self._items, self._ahead = function, items, ahead
+        self._begun = self._given = 0
+        self._last = len(items)  # after an error no item behind it is begun
+        self._found: dict[int, Result | _Failure] = {}
+        self._changed = threading.Condition()
+        self._unwanted = threading.Event()
+
+    def help(self) -> None:
+        """Work until all items are begun."""
+        _this_thread.unwanted = self._unwanted
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._can_begin() or self._is_over())
+                if self._is_over():
+                    return
+                place = self._begin()
+            self._do(place)
+
+    def results(self) -> Iterator[Result]:
+        """Yield results in order, working on items while the next is not there."""
+        for place in range(len(self._items)):
+            while place not in self._found:
                 stop_if_unwanted()
-                result = waiting.popleft().result()
-                waiting.extend(pool.submit(one, item) for item in islice(pending, 1))
-                yield result
-        finally:
-            unwanted.set()
-            for future in waiting:
-                future.cancel()
+                with self._changed:
+                    mine = self._begin() if self._can_begin() else None
+                    if mine is None and place not in self._found:
+                        self._changed.wait(_PATIENCE)
+                if mine is not None:
+                    self._do(mine)
+            with self._changed:
+                found = self._found.pop(place)
+                self._given = place + 1
+                self._changed.notify_all()
+            if isinstance(found, _Failure):
+                raise found.error
+            yield found
+
+    def stop(self) -> None:
+        """Begin no more items, and end those that `stop_if_unwanted` can."""
+        with self._changed:
+            self._unwanted.set()
+            self._changed.notify_all()
+
+    def _is_over(self) -> bool:
+        return self._begun >= self._last or self._unwanted.is_set()
+
+    def _can_begin(self) -> bool:
+        return self._begun < min(self._last, self._given + self._ahead)
+
+    def _begin(self) -> int:
+        self._begun += 1
+        return self._begun - 1
+
+    def _do(self, place: int) -> None:
+        found: Result | _Failure
+        try:
+            found = self._function(self._items[place])
+        except Exception as error:
+            found = _Failure(error)
+        with self._changed:
+            self._found[place] = found
+            if isinstance(found, _Failure):
+                self._last = min(self._last, place)
+            self._changed.notify_all()
+
+
+class _Failure(NamedTuple):
+    error: Exception

@@ -19,6 +19,7 @@ the absolute error that underflow can have made in any entry, and stops when `lo
 repeats the work with the numbers of `extended_range`, which cannot underflow.
 """
 
+from functools import cache
 from math import frexp, inf, log
 from typing import NamedTuple
 
@@ -64,6 +65,7 @@ class Workspace(NamedTuple):
     inverses: Floats
 
 
+@cache
 def schedule_of(n: int, block: int) -> Integers:
     """List the eliminations that end in blocks of at most `block` variables, halving the kept ones again and again.
 

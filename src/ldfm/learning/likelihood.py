@@ -79,7 +79,7 @@ class LikelihoodSettings:
     max_iter
         Largest number of steps, all pulls together. None: 2,400, or 600 where all states are enumerated.
     batch
-        Rows a step, and chains. None: 1,024 for up to 20 variables, 512 for more.
+        Rows a step, and chains. None: 1,024 for up to 16 variables, 512 for more.
     check_every
         Steps between records of the history.
     n_jobs, verbose
@@ -134,7 +134,7 @@ class LikelihoodFit:
         validation: MergedRows | None = None,
     ) -> None:
         self.settings, self.seed, self.validation = settings, seed, validation
-        self.batch = settings.batch or (1024 if len(start.cardinalities) <= 20 else 512)
+        self.batch = settings.batch or (1024 if len(start.cardinalities) <= 16 else 512)
         self.cardinalities, self.mask = start.cardinalities, start.mask
         self.rows = CompletedRows(rows, start.cardinalities, (seed, 1))
         self.total = float(rows.weights.sum())
