@@ -6,7 +6,7 @@ import pytest
 from fitted_models import fitted, questions
 from ldfm import LDFM, Budget
 from ldfm.inference import ImpossibleEvidenceError, find_marginals, find_queries
-from ldfm.inference.clamping import MANY_VALUES, extra_of
+from ldfm.inference.clamping import GIBBS_VALUES, extra_of
 from ldfm.kernels.clamping import GIBBS, NO_EXTRA, TREE
 from ldfm.tables import unmerged
 from ldfm.weights import arc_mask
@@ -181,7 +181,7 @@ def test_evidence_that_no_draw_has(method):
 
 
 def test_auto_makes_the_sweeps_that_pay():
-    assert [extra_of("auto", values) for values in (8, MANY_VALUES, MANY_VALUES + 1)] == [GIBBS, GIBBS, TREE]
+    assert [extra_of("auto", values) for values in (8, GIBBS_VALUES, GIBBS_VALUES + 1)] == [GIBBS, GIBBS, TREE]
     assert extra_of("gibbs", 1000) == GIBBS
     assert extra_of("tree", 8) == TREE
     assert extra_of("blocked", 8) == NO_EXTRA

@@ -21,7 +21,7 @@ from ldfm.bench.tables import (
     read_records,
 )
 from ldfm.files import written_whole
-from ldfm.inference.clamping import MANY_VALUES
+from ldfm.inference.clamping import GIBBS_VALUES
 from ldfm.inference.sampling import KERNEL_OF
 
 BEGIN, END = "<!-- rendered by `ldfm bench tables`: do not edit -->", "<!-- end of what is rendered -->"
@@ -115,7 +115,7 @@ def samplers_tables(results: list[dict[str, Any]]) -> list[str]:
         *("", *markdown(header, speeds), ""),
         "Joints by clamping, one round: mean error / root mean square error, nats / seconds a query (* the reference is a long",
         "run with an error of its own: compare only what differs by much). `auto` makes gibbs sweeps, tree sweeps where the",
-        f"variables have more than {MANY_VALUES} values together:",
+        f"variables have more than {GIBBS_VALUES} values together:",
         *("", *markdown(["network, weights", *(f"{extra} sweeps" for extra in EXTRAS)], joints), ""),
     ]
 

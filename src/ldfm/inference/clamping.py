@@ -32,14 +32,14 @@ TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 _MOST = 500.0  # largest variance of logs that is computed with
 _WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
-MANY_VALUES = 200  # of all variables together: with Gibbs sweeps answers take several times as long as with tree sweeps
+GIBBS_VALUES = 200  # most values of all variables together with which "auto" makes Gibbs sweeps: of more, they take too long
 EXTRA_OF = {"blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
 
 
 def extra_of(method: Method, values: int) -> int:
     """Give the sweeps that chains make besides blocked ones; `values` is how many all variables have together."""
     if method == "auto":
-        return GIBBS if values <= MANY_VALUES else TREE
+        return GIBBS if values <= GIBBS_VALUES else TREE
     return EXTRA_OF[method]
 
 
