@@ -50,6 +50,16 @@ def test_of_several_errors_the_first_in_order_comes_through(jobs):
         next(results)
 
 
+def test_an_exit_comes_through_from_any_thread():
+    def leave(item: int) -> None:
+        time.sleep(0.01)
+        if threading.current_thread() is not threading.main_thread():
+            raise SystemExit(item)
+
+    with pytest.raises(SystemExit):
+        list(map_in_order(leave, range(100), 2))
+
+
 def test_few_results_wait_while_nobody_takes_them():
     started = []
     results = map_in_order(lambda item: started.append(item) or item, range(1000), 3)

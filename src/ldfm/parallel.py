@@ -102,7 +102,10 @@ class _Work(Generic[Item, Result]):
                 if self._is_over():
                     return
                 place = self._begin()
-            self._do(place)
+            try:
+                self._do(place)
+            except BaseException as error:  # an exit, of which only the calling thread can make something
+                self._keep(place, _Failure(error))
 
     def results(self) -> Iterator[Result]:
         """Yield results in order, working on items while the next is not there."""
@@ -140,11 +143,12 @@ class _Work(Generic[Item, Result]):
         return self._begun - 1
 
     def _do(self, place: int) -> None:
-        found: Result | _Failure
         try:
-            found = self._function(self._items[place])
+            self._keep(place, self._function(self._items[place]))
         except Exception as error:
-            found = _Failure(error)
+            self._keep(place, _Failure(error))
+
+    def _keep(self, place: int, found: "Result | _Failure") -> None:
         with self._changed:
             self._found[place] = found
             if isinstance(found, _Failure):
@@ -153,4 +157,4 @@ class _Work(Generic[Item, Result]):
 
 
 class _Failure(NamedTuple):
-    error: Exception
+    error: BaseException
