@@ -25,17 +25,32 @@ def test_a_data_set_is_scored_and_absent_ones_are_skipped(tmp_path):
         first = rng.integers(0, 2, (rows, 1))
         codes = np.hstack([first, first, rng.integers(0, 2, (rows, 2))])
         write(tmp_path / (f"tiny.{part}.data" + (".gz" if part == "train" else "")), codes)
-    done = CliRunner().invoke(
-        app,
-        ["bench", "density", str(tmp_path), "--names", "tiny,absent", "--steps", "400", "-o", str(tmp_path / "out")],
-    )
+    command = [
+        "bench",
+        "density",
+        str(tmp_path),
+        "--names",
+        "tiny,absent",
+        "--steps",
+        "400",
+        "-o",
+        str(tmp_path / "out"),
+    ]
+    done = CliRunner().invoke(app, [*command, "--models", "ldfm,mt,spn"])
     assert done.exit_code == 0, done.output
     assert "skipped absent: no file" in done.stderr
     stored = json.loads((tmp_path / "out" / "tiny.json").read_text())
     assert stored["log_partition"]["exact"]
     # the truth is 3 bits
     assert stored["test"]["log_likelihood"] == pytest.approx(-3 * np.log(2), abs=0.1)
-    assert f"{stored['test']['log_likelihood']:.3f}" in done.stdout
+    for peer in ("mt", "spn"):
+        other = json.loads((tmp_path / "out" / f"tiny-{peer}.json").read_text())
+        assert other["hashes"] == stored["hashes"]
+        assert other["test"]["log_likelihood"] == pytest.approx(-3 * np.log(2), abs=0.1)
+        assert f"| tiny | 4 | {peer} | {other['test']['log_likelihood']:.3f} ±" in done.stdout
+    assert f"| tiny | 4 | ldfm | {stored['test']['log_likelihood']:.3f} ±" in done.stdout
+    unknown = CliRunner().invoke(app, [*command, "--models", "ldfm,all"])
+    assert unknown.exit_code != 0
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_the_headline_goes_between_the_markers(tmp_path):
     readme.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     stored = ROOT / "benchmarks" / "results" / "density"
     (tmp_path / "results" / "density").mkdir(parents=True)
-    source = next(stored.glob("*.json"))
+    source = stored / "nltcs.json"
     (tmp_path / "results" / "density" / source.name).write_bytes(source.read_bytes())
     assert readme in render_all(tmp_path / "results", tmp_path / "tables", None, readme)
     text = readme.read_text()
@@ -84,3 +84,17 @@ def test_the_headline_goes_between_the_markers(tmp_path):
     readme.write_text("nothing")
     with pytest.raises(ValueError, match="must have the lines"):
         render_all(tmp_path / "results", tmp_path / "tables", None, readme)
+
+
+def test_peers_are_named_beside_ours(tmp_path):
+    folder = tmp_path / "density"
+    folder.mkdir()
+    for model, mean in (("ldfm", -3.25), ("mt", -3.125)):
+        record = {
+            "data": "tiny",
+            "model": model,
+            "variables": 4,
+            "test": {"log_likelihood": mean, "standard_error": 0.5},
+        }
+        (folder / f"tiny-{model}.json").write_text(json.dumps(record))
+    assert headline(tmp_path)[-1] == "- Test log-likelihood of tiny, 4 variables: -3.250 ±0.500 nats a row; mt -3.125."

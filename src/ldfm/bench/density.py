@@ -1,6 +1,7 @@
 """Test log-likelihood on the files that density estimators are compared on: 0/1 rows, comma-separated, in three parts."""
 
 import gzip
+from collections.abc import Callable
 from math import prod
 from pathlib import Path
 from time import perf_counter
@@ -8,14 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ldfm import peers
 from ldfm.bench.protocol import hash_of
 from ldfm.bench.results import provenance, read, store
+from ldfm.bench.tables import markdown
 from ldfm.draws import anneal
 from ldfm.forests import log_sums
 from ldfm.inference import ExactTables, exact
 from ldfm.learning import FitSettings, learn
 from ldfm.tables import merge_rows
-from ldfm.types import Integers
+from ldfm.types import Floats, Integers
 from ldfm.weights import ArcWeights
 
 PARTS = ("train", "valid", "test")
@@ -71,56 +74,100 @@ def read_rows(path: Path) -> Integers:
     return np.array(rows, dtype=np.int64)
 
 
-def measure(name: str, files: Files, effort: Effort) -> dict[str, Any]:
-    """Learn on the likelihood, and score the test rows."""
+class Scores(NamedTuple):
+    """Log-likelihoods of test rows, the log partition and its standard error (0: exact), and facts about the fit."""
+
+    logs: Floats
+    log_partition: float
+    error: float
+    fit: dict[str, Any]
+
+
+def _of_ldfm(train: Integers, valid: Integers, test: Integers, effort: Effort) -> Scores:
+    """Learn on the likelihood; the partition is a sum over all rows there are, or comes from annealing."""
+    cardinalities = (2,) * train.shape[1]
+    settings = FitSettings("likelihood", None, effort.steps, 1e-5, effort.seed, None, effort.n_jobs)
+    found = learn(merge_rows(train), None, ArcWeights.uniform(cardinalities, "ldfm-s"), settings, merge_rows(valid))
+    if prod(cardinalities) <= exact.MAX_STATES:
+        partition, error = ExactTables(found.weights, effort.n_jobs).log_partition(), 0.0
+    else:
+        annealed = anneal(found.weights, effort.chains, (effort.seed, 1), effort.n_jobs)
+        partition, error = annealed.value, annealed.standard_error
+    logs = log_sums(found.weights, test, effort.n_jobs) - partition
+    return Scores(logs, partition, error, {"steps": len(found.history), "stopped": found.history.reason})
+
+
+def _of_peer(kind: Callable[..., Any]) -> Callable[[Integers, Integers, Integers, Effort], Scores]:
+    def scores(train: Integers, valid: Integers, test: Integers, effort: Effort) -> Scores:
+        model = kind(n_jobs=effort.n_jobs, random_state=effort.seed).fit(train, validation=valid)
+        return Scores(model.score_samples(test), 0.0, 0.0, {})
+
+    return scores
+
+
+MODELS = {
+    "ldfm": _of_ldfm,
+    "bn": _of_peer(peers.BayesianNetwork),
+    "mt": _of_peer(peers.MixtureOfTrees),
+    "spn": _of_peer(peers.SumProductNetwork),
+}
+
+
+def measure(name: str, files: Files, effort: Effort, model: str = "ldfm") -> dict[str, Any]:
+    """Learn a model, and score the test rows."""
     train, valid, test = (read_rows(path) for path in files)
     if not train.shape[1] == valid.shape[1] == test.shape[1]:
         raise ValueError(f"{name}: the files have {train.shape[1]}, {valid.shape[1]} and {test.shape[1]} columns")
-    cardinalities = (2,) * train.shape[1]
-    settings = FitSettings("likelihood", None, effort.steps, 1e-5, effort.seed, None, effort.n_jobs)
     began = perf_counter()
-    found = learn(merge_rows(train), None, ArcWeights.uniform(cardinalities, "ldfm-s"), settings, merge_rows(valid))
+    scores = MODELS[model](train, valid, test, effort)
     seconds = perf_counter() - began
-    logs = log_sums(found.weights, test, effort.n_jobs)
-    if prod(cardinalities) <= exact.MAX_STATES:
-        partition, error, is_exact = ExactTables(found.weights, effort.n_jobs).log_partition(), 0.0, True
-    else:
-        annealed = anneal(found.weights, effort.chains, (effort.seed, 1), effort.n_jobs)
-        partition, error, is_exact = annealed.value, annealed.standard_error, False
-    scores = logs - partition
     return {
         "data": name,
-        "variables": len(cardinalities),
+        "model": model,
+        "variables": train.shape[1],
         "rows": {part: len(rows) for part, rows in zip(PARTS, (train, valid, test), strict=True)},
         "hashes": {part: hash_of(rows) for part, rows in zip(PARTS, (train, valid, test), strict=True)},
         "settings": effort._asdict() | {"n_jobs": None},
         "test": {
-            "log_likelihood": float(scores.mean()),
-            "standard_error": float(scores.std(ddof=1) / np.sqrt(len(scores))),
+            "log_likelihood": float(scores.logs.mean()),
+            "standard_error": float(scores.logs.std(ddof=1) / np.sqrt(len(scores.logs))),
         },
-        "log_partition": {"value": partition, "standard_error": error, "exact": is_exact},
-        "fit": {"seconds": round(seconds, 1), "steps": len(found.history), "stopped": found.history.reason},
+        "log_partition": {
+            "value": scores.log_partition,
+            "standard_error": scores.error,
+            "exact": scores.error == 0.0,
+        },
+        "fit": {"seconds": round(seconds, 1), **scores.fit},
     }
 
 
-def run(name: str, files: Files, effort: Effort, folder: Path, command: str) -> dict[str, Any]:
+def run(name: str, files: Files, effort: Effort, folder: Path, command: str, model: str = "ldfm") -> dict[str, Any]:
     """Measure one data set and store the result."""
-    path = folder / f"{name}.json"
-    store(path, {**measure(name, files, effort), "provenance": provenance(command)})
+    path = folder / (f"{name}.json" if model == "ldfm" else f"{name}-{model}.json")
+    store(path, {**measure(name, files, effort, model), "provenance": provenance(command)})
     return read(path)
+
+
+def model_of(result: dict[str, Any]) -> str:
+    """Give the model of a stored result; the first ones were of LDFMs alone, and do not say so."""
+    return str(result.get("model", "ldfm"))
 
 
 def lines_of(results: list[dict[str, Any]]) -> list[str]:
     """Give the Markdown table of stored results."""
-    lines = [
-        "| | variables | test log-likelihood | log partition | fit, s |",
-        "|---|---|---|---|---|",
-    ]
+    body = []
     for result in results:
         test, partition = result["test"], result["log_partition"]
         sure = "exact" if partition["exact"] else f"±{partition['standard_error']:.3f}"
-        lines.append(
-            f"| {result['data']} | {result['variables']} | {test['log_likelihood']:.3f} ±{test['standard_error']:.3f} "
-            f"| {partition['value']:.3f} ({sure}) | {result['fit']['seconds']:.0f} |"
+        known = f"{partition['value']:.3f} ({sure})" if model_of(result) == "ldfm" else "0"
+        body.append(
+            [
+                result["data"],
+                str(result["variables"]),
+                model_of(result),
+                f"{test['log_likelihood']:.3f} ±{test['standard_error']:.3f}",
+                known,
+                f"{result['fit']['seconds']:.0f}",
+            ]
         )
-    return lines
+    return markdown(["", "variables", "model", "test log-likelihood", "log partition", "fit, s"], body)

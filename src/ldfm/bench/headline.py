@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from ldfm.bench.density import model_of
 from ldfm.bench.models import MODELS
 from ldfm.bench.results import read
 from ldfm.bench.tables import Records, markdown, mean_gap, models_of, networks_of, read_records
@@ -48,11 +49,18 @@ def _stored(folder: Path) -> list[dict[str, Any]]:
 
 
 def _density(results: Path) -> list[str]:
-    return [
-        f"- Test log-likelihood of {result['data']}, {result['variables']} variables: "
-        f"{result['test']['log_likelihood']:.3f} ±{result['test']['standard_error']:.3f} nats a row."
-        for result in _stored(results / "density")
-    ]
+    stored = _stored(results / "density")
+    lines = []
+    for result in stored:
+        if model_of(result) == "ldfm":
+            others = [other for other in stored if other["data"] == result["data"] and other is not result]
+            shown = [f"{model_of(other)} {other['test']['log_likelihood']:.3f}" for other in others]
+            lines.append(
+                f"- Test log-likelihood of {result['data']}, {result['variables']} variables: "
+                f"{result['test']['log_likelihood']:.3f} ±{result['test']['standard_error']:.3f} nats a row"
+                + (f"; {', '.join(shown)}." if shown else ".")
+            )
+    return lines
 
 
 def _samplers(results: Path) -> list[str]:

@@ -142,7 +142,10 @@ def _samplers(folder: Path, tables: Path, written: list[Path], home: Path) -> li
 
 def _density(folder: Path, tables: Path, written: list[Path], home: Path) -> list[str]:
     del home
-    results = [read(path) for path in sorted(folder.glob("*.json"))]
+    found = [read(path) for path in sorted(folder.glob("*.json"))]
+    results = sorted(
+        found, key=lambda result: (result["variables"], result["data"], density.model_of(result) != "ldfm")
+    )
     lines = [*density.lines_of(results), "", origin_of(results), ""]
     _write(tables / "density.md", "\n".join(["# Density estimation", "", *lines]), written)
     return ["## Density estimation", "", "Mean log-likelihood of test rows, nats:", "", *lines]

@@ -140,10 +140,11 @@ def samplers(
     print("\n".join(samplers_tables(found)))
 
 
-@app.command(epilog="Example: ldfm bench density data/ --names nltcs,plants")
+@app.command(epilog="Example: ldfm bench density data/ --names nltcs,plants --models ldfm,mt,spn")
 def density(
     data: Annotated[Path, typer.Argument(help="Folder of files such as nltcs.train.data, .valid. and .test., or .gz.")],
     names: Annotated[str, typer.Option(help="Data sets, comma-separated.")] = "nltcs,plants",
+    models: Annotated[str, typer.Option(help="Models, comma-separated, of ldfm, bn, mt and spn.")] = "ldfm",
     steps: Annotated[int | None, typer.Option(min=1, help="Steps on the likelihood.")] = None,
     chains: Annotated[int, typer.Option(min=128, help="Chains that find the partition.")] = 4096,
     seed: Seed = 0,
@@ -153,15 +154,20 @@ def density(
     ),
 ) -> None:
     """Learn from files of 0/1 rows and score their test rows; a data set whose files are absent is skipped."""
-    from ldfm.bench.density import Effort, Files, lines_of, run
+    from ldfm.bench.density import MODELS, Effort, Files, lines_of, run
 
+    chosen = _listed(models)
+    unknown = [model for model in chosen if model not in MODELS]
+    if unknown:
+        raise ValueError(f"no model is called {unknown[0]!r}; the models are {', '.join(MODELS)}")
     results = []
     for name in _listed(names):
         files = Files.named(data, name)
         if files.missing:
             print(f"skipped {name}: no file {files.missing[0]}", file=sys.stderr)
             continue
-        results.append(run(name, files, Effort(steps, chains, seed, jobs), output, _command()))
+        effort = Effort(steps, chains, seed, jobs)
+        results += [run(name, files, effort, output, _command(), model) for model in chosen]
     if results:
         print("\n".join(lines_of(results)))
 
