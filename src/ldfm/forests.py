@@ -1,7 +1,7 @@
 """Forest sums, arc marginals and forests of many rows: kernels mapped over blocks of rows.
 
-This is the one place where codes, weights and forest kernels meet. Blocks are cut by the number of rows alone and results are put
-together in order, so that nothing depends on the number of threads, to the last bit.
+This is the one place where codes, weights and forest kernels meet. Blocks are cut by the numbers of rows and variables alone and
+results are put together in order, so that nothing depends on the number of threads, to the last bit.
 """
 
 from typing import NamedTuple

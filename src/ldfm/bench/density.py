@@ -87,20 +87,24 @@ def _of_ldfm(train: Integers, valid: Integers, test: Integers, effort: Effort) -
     """Learn on the likelihood; the partition is a sum over all rows there are, or comes from annealing."""
     cardinalities = (2,) * train.shape[1]
     settings = FitSettings("likelihood", None, effort.steps, 1e-5, effort.seed, None, effort.n_jobs)
+    began = perf_counter()
     found = learn(merge_rows(train), None, ArcWeights.uniform(cardinalities, "ldfm-s"), settings, merge_rows(valid))
+    fit = {"seconds": round(perf_counter() - began, 1), "steps": found.history.steps[-1].iteration}
     if prod(cardinalities) <= exact.MAX_STATES:
         partition, error = ExactTables(found.weights, effort.n_jobs).log_partition(), 0.0
     else:
         annealed = anneal(found.weights, effort.chains, (effort.seed, 1), effort.n_jobs)
         partition, error = annealed.value, annealed.standard_error
     logs = log_sums(found.weights, test, effort.n_jobs) - partition
-    return Scores(logs, partition, error, {"steps": len(found.history), "stopped": found.history.reason})
+    return Scores(logs, partition, error, {**fit, "stopped": found.history.reason})
 
 
 def _of_peer(kind: Callable[..., Any]) -> Callable[[Integers, Integers, Integers, Effort], Scores]:
     def scores(train: Integers, valid: Integers, test: Integers, effort: Effort) -> Scores:
+        began = perf_counter()
         model = kind(n_jobs=effort.n_jobs, random_state=effort.seed).fit(train, validation=valid)
-        return Scores(model.score_samples(test), 0.0, 0.0, {})
+        seconds = round(perf_counter() - began, 1)
+        return Scores(model.score_samples(test), 0.0, 0.0, {"seconds": seconds})
 
     return scores
 
@@ -118,9 +122,7 @@ def measure(name: str, files: Files, effort: Effort, model: str = "ldfm") -> dic
     train, valid, test = (read_rows(path) for path in files)
     if not train.shape[1] == valid.shape[1] == test.shape[1]:
         raise ValueError(f"{name}: the files have {train.shape[1]}, {valid.shape[1]} and {test.shape[1]} columns")
-    began = perf_counter()
     scores = MODELS[model](train, valid, test, effort)
-    seconds = perf_counter() - began
     return {
         "data": name,
         "model": model,
@@ -137,7 +139,7 @@ def measure(name: str, files: Files, effort: Effort, model: str = "ldfm") -> dic
             "standard_error": scores.error,
             "exact": scores.error == 0.0,
         },
-        "fit": {"seconds": round(seconds, 1), **scores.fit},
+        "fit": scores.fit,
     }
 
 

@@ -32,9 +32,7 @@ TARGET = 0.05  # nats, standard error of the log of a joint probability
 _TWO_SIGMA = 0.97725  # of a normal distribution is below 2
 _MOST = 500.0  # largest variance of logs that is computed with
 _WITHOUT = 10.0  # nats below the least other group that a group counts as whose estimate is 0
-GIBBS_VALUES = (
-    200  # most values of all variables together with which "auto" makes Gibbs sweeps: of more, they take too long
-)
+GIBBS_VALUES = 200  # of all variables together: with more, Gibbs sweeps take too long, and "auto" makes tree sweeps
 EXTRA_OF = {"blocked": NO_EXTRA, "tree": TREE, "gibbs": GIBBS}
 
 

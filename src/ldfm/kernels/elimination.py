@@ -69,6 +69,8 @@ class Workspace(NamedTuple):
 def schedule_of(n: int, block: int) -> Integers:
     """List the eliminations that end in blocks of at most `block` variables, halving the kept ones again and again.
 
+    Made once for each size, and shared: not to be written to.
+
     Of two halves the upper one is kept first, in a copy one level down; the lower one then in place, for the matrix it is taken
     from is needed no more.
 
