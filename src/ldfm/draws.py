@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from ldfm.forests import log_sums
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.gibbs import gibbs_rows
-from ldfm.kernels.sweeps import Folded, sweep_rows
+from ldfm.kernels.sweeps import Folded, blocked_sweeps
 from ldfm.parallel import blocks, map_in_order, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 from ldfm.weights import ArcWeights
@@ -34,6 +34,11 @@ def fold_table(table: Floats, like: ArcWeights) -> Folded:
     """Give as samplers see it a model with this table of arc weights, stop weights folded in, and the variables of another."""
     table = np.ascontiguousarray(table)
     return Folded(table, np.ascontiguousarray(table.T), like.offsets, max(like.cardinalities))
+
+
+def no_visits(model: Folded, codes: Codes) -> Floats:
+    """Give a place for what chains (chains, n) visit that records nothing."""
+    return np.empty((len(codes), 0, codes.shape[1], model.most))
 
 
 def move(
@@ -56,7 +61,8 @@ def move(
         place, rows = job
         generator = np.random.default_rng([*key, place])
         work = make_workspace(codes.shape[1])
-        sweep_rows(model, known[rows], codes[rows], parents[rows], sweeps, work, generator)
+        nothing = no_visits(model, codes[rows])
+        blocked_sweeps(model, known[rows], codes[rows], parents[rows], sweeps, work, generator, nothing)
         if place in collapsed:
             gibbs_rows(model, known[rows], codes[rows], 1, work, generator)
 
@@ -161,7 +167,8 @@ def _anneal_block(
         moved = codes[chosen]
         moved_parents = parents[chosen]
         sweeps = _SWEEPS_A_STEP if step < 1.0 else _LAST_SWEEPS
-        sweep_rows(fold_table(ahead, weights), known, moved, moved_parents, sweeps, work, generator)
+        model = fold_table(ahead, weights)
+        blocked_sweeps(model, known, moved, moved_parents, sweeps, work, generator, no_visits(model, moved))
         ahead_logs = _logs(ahead, weights, moved)
         log_partition += float(logsumexp(gains)) - np.log(chains)
         codes, parents, logs, share = moved, moved_parents, ahead_logs, step

@@ -4,6 +4,7 @@ import pytest
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.extended_range import choose, draw_forest
 from ldfm.kernels.forest_draws import can_reach_all, cumulate_columns, draw_by_walks, draw_forests
+from ldfm.kernels.sweeps import Folded, draw_forests_of
 from matrices import random_arcs
 from oracles.forests import forest_weights
 from statistics_checks import FALSE_ALARM, p_value
@@ -74,8 +75,8 @@ def test_draws_in_the_extended_range_match_enumeration():
 def test_a_walk_that_forgets_to_erase_loops_is_caught():
     """The check must be able to fail: parents drawn one by one from their columns, cycles redrawn, is not the distribution."""
     arcs = reachable_arcs(3, 9, 1, 0.0, 0.3)
-    cumulative = np.empty((3, 4))
-    cumulate_columns(arcs, cumulative)
+    cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
     rng = np.random.default_rng(2)
     wrong = []
     for _ in range(DRAWS):
@@ -93,15 +94,78 @@ def test_a_walk_that_forgets_to_erase_loops_is_caught():
 def test_short_walks_alone_are_exact_too():
     """Why giving up is allowed: the number of steps of a walk does not depend on the forest it ends with."""
     arcs = reachable_arcs(3, 10, 1, 0.0, 0.1)
-    cumulative = np.empty((3, 4))
-    cumulate_columns(arcs, cumulative)
+    cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
     generator = np.random.default_rng(3)
     kept = []
     while len(kept) < DRAWS:
         parents = np.empty(3, dtype=np.int64)
-        if draw_by_walks(cumulative, 6, generator, parents):
+        if draw_by_walks(cumulative, partners, 6, generator, parents):
             kept.append(tuple(parents.tolist()))
     assert p_value(kept, probabilities(arcs)) > FALSE_ALARM
+
+
+def paired_arcs(n: int, seed: int) -> np.ndarray:
+    """Arcs between two pairs of variables, each by far the most probable parent of the other, and weak roots."""
+    rng = np.random.default_rng(seed)
+    arcs = rng.random((n + 1, n))
+    arcs[0] *= 0.05
+    arcs[1 + np.arange(n), np.arange(n)] = 0.0
+    arcs[1, 1], arcs[2, 0] = 20.0, 30.0
+    if n == 4:
+        arcs[3, 3], arcs[4, 2] = 9.0, 12.0
+    return arcs
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+@pytest.mark.parametrize("budget", [0, 3, 10**6])
+def test_loops_between_partners_that_are_skipped_leave_draws_exact(n, budget):
+    """However soon walks are given up: what is counted must not depend on the forest."""
+    arcs = paired_arcs(n, 11)
+    cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
+    assert partners.tolist() == {2: [1, 0], 3: [1, 0, -1], 4: [1, 0, 3, 2]}[n]
+    generator = np.random.default_rng(12)
+    kept = []
+    while len(kept) < DRAWS:
+        parents = np.empty(n, dtype=np.int64)
+        if draw_by_walks(cumulative, partners, budget, generator, parents):
+            kept.append(tuple(parents.tolist()))
+    assert p_value(kept, probabilities(arcs)) > FALSE_ALARM
+
+
+def test_partners_are_mutual_and_leave_each_other():
+    arcs = np.zeros((5, 4))
+    arcs[0] = [1.0, 1.0, 1e-9, 1e-9]
+    arcs[2, 0] = arcs[1, 1] = 5.0  # 0 and 1 lead to each other
+    arcs[4, 2] = arcs[3, 3] = 1.0  # 2 and 3 hardly lead anywhere else: running sums are too coarse for them
+    cumulative, partners = np.empty((4, 5)), np.empty(4, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
+    assert partners.tolist() == [1, 0, -1, -1]
+    arcs[3, 0] = 6.0  # 0 rather leads to 2
+    cumulate_columns(arcs, cumulative, partners)
+    assert partners.tolist() == [-1, -1, -1, -1]
+
+
+def test_forests_of_rows_that_wait_for_each_other_are_exact():
+    """Rows of one table are drawn four at a time once their walks take long; each forest must come to its own row."""
+    n = 3
+    arcs = paired_arcs(n, 14)
+    arcs[0] *= 1e-3  # walks go in circles among all three
+    table = np.zeros((2 * n + 1, 2 * n))
+    truths = []
+    for value in (0, 1):
+        ours = arcs if value == 0 else np.ascontiguousarray(arcs[:, [1, 2, 0]][[0, 2, 3, 1]])
+        truths.append(probabilities(ours))
+        own = 2 * np.arange(n) + value
+        table[np.ix_(np.concatenate([[0], 1 + own]), own)] = ours
+    model = Folded(table, np.ascontiguousarray(table.T), 2 * np.arange(n + 1), 2)
+    codes = np.repeat(np.arange(DRAWS)[:, None] % 2, n, axis=1)
+    parents = np.empty_like(codes)
+    draw_forests_of(model, codes, make_workspace(n), np.random.default_rng(15), parents)
+    for value in (0, 1):
+        assert p_value(list(map(tuple, parents[value::2].tolist())), truths[value]) > FALSE_ALARM
+        assert p_value(list(map(tuple, parents[1 - value :: 2].tolist())), truths[value]) < FALSE_ALARM
 
 
 def test_rows_without_forest_are_marked():

@@ -4,12 +4,13 @@ from typing import Literal
 
 import numpy as np
 
+from ldfm.draws import no_visits
 from ldfm.inference.exact import ImpossibleEvidenceError
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.forest_draws import NO_FOREST
 from ldfm.kernels.gibbs import gibbs_sweeps
 from ldfm.kernels.starts import grow_forest
-from ldfm.kernels.sweeps import Folded, blocked_sweeps, draw_forests_of, sweep_rows, tree_sweeps
+from ldfm.kernels.sweeps import Folded, blocked_sweeps, draw_forests_of, tree_sweeps
 from ldfm.parallel import blocks, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 
@@ -50,22 +51,25 @@ class Chains:
         With records, `sweeps` must be a multiple of them.
         """
         visits = np.zeros((len(self.codes), records, self.codes.shape[1], self.model.most))
-        for chain in range(len(self.codes)):
-            parts = np.split(visits[chain], records) if records and sweeps > LONG_CALL else [visits[chain]]
-            for part in parts:
-                stop_if_unwanted()
-                self._sweep(kernel, chain, sweeps // len(parts), part)
+        parts = np.split(visits, records, axis=1) if records and sweeps > LONG_CALL else [visits]
+        for part in parts:
+            self._sweep(kernel, sweeps // len(parts), part)
         self.sweeps += len(self.codes) * sweeps
         return visits * (records / sweeps)
 
-    def _sweep(self, kernel: Kernel, chain: int, sweeps: int, visits: Floats) -> None:
-        model, clamped, codes, parents = self.model, self.clamped, self.codes[chain], self.parents[chain]
+    def _sweep(self, kernel: Kernel, sweeps: int, visits: Floats) -> None:
+        model, clamped, codes, parents = self.model, self.clamped, self.codes, self.parents
+        stop_if_unwanted()
         if kernel == "blocked":
-            blocked_sweeps(model, clamped, codes, parents, sweeps, self._work, self.generator, visits)
-        elif kernel == "tree":
-            tree_sweeps(model, clamped, codes, parents, sweeps, self.generator, visits)
-        else:
-            gibbs_sweeps(model, clamped, codes, sweeps, self._work, self.generator, visits)
+            rows = np.tile(clamped, (len(codes), 1))
+            blocked_sweeps(model, rows, codes, parents, sweeps, self._work, self.generator, visits)
+            return
+        for chain in range(len(codes)):
+            stop_if_unwanted()
+            if kernel == "tree":
+                tree_sweeps(model, clamped, codes[chain], parents[chain], sweeps, self.generator, visits[chain])
+            else:
+                gibbs_sweeps(model, clamped, codes[chain], sweeps, self._work, self.generator, visits[chain])
 
 
 class Starts:
@@ -119,7 +123,8 @@ def move_on(
     for some in blocks(len(codes), SOME_CHAINS):
         stop_if_unwanted()
         rows = np.tile(clamped, (some.stop - some.start, 1))
-        sweep_rows(model, rows, codes[some], parents[some], sweeps, work, generator)
+        nothing = no_visits(model, codes[some])
+        blocked_sweeps(model, rows, codes[some], parents[some], sweeps, work, generator, nothing)
 
 
 def start_states(

@@ -201,7 +201,7 @@ def _run_group(question: _Question, first: Integers, chains: int, generator: np.
     n, passes = first.shape[1], SWEEPS + (question.extra != NO_EXTRA)
     least = LEAST_EVEN * chains * SWEEPS
     known, work = question.known.copy(), make_workspace(n)
-    forests = np.empty((chains, SWEEPS, n), dtype=np.int64)
+    forests = np.empty((SWEEPS, chains, n), dtype=np.int64)
     visits = np.zeros((chains, n, model.most))
     log_evidence, runs = clamp_in_turn(
         model,

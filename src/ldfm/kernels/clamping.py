@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from ldfm.kernels.gibbs import gibbs_sweeps
-from ldfm.kernels.sweeps import draw_forest, tree_sweeps
+from ldfm.kernels.sweeps import draw_forests_of, tree_sweeps
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 
 NO_EXTRA, GIBBS, TREE = 0, 1, 2
@@ -83,34 +83,31 @@ def _clamp_some(model, known, cells, values, forests, fixed, least, logs):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def run_chains(model, known, ancestors, extra, work, generator, forests, visits):
-    """Run a chain from each of `ancestors` (chains, n); `forests` (chains * sweeps, n) takes the forests it visits.
+    """Run a chain from each of `ancestors` (chains, n); `forests` (sweeps, chains, n) takes the forests they visit.
 
     A sweep draws all free values given the forest and the forest given the values, the first one with a sweep of `extra` in
     between. `visits` (records, n, most values) takes the conditional distributions of the values given the forests, those
     of chain c in the records from c * records / chains on.
     """
-    chains, n = ancestors.shape
-    total = forests.shape[0]
-    sweeps = total // chains
-    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
-    order, codes = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    sweeps, chains, n = forests.shape
+    order, codes = np.empty(n, dtype=np.int64), np.empty((chains, n), dtype=np.int64)
     below, messages = np.empty((n, model.most)), np.empty((n, model.most))
     posterior, nothing = np.zeros((n, model.most)), np.empty((0, n, model.most))
-    for place in range(total):
-        forest = forests[place]
-        forest[:] = ancestors[place // sweeps] if place % sweeps == 0 else forests[place - 1]
-        order_from_roots(forest, order)
-        send_up(model.table, model.offsets, known, forest, order, below, messages)
-        draw_values(model.table, model.offsets, known, forest, order, below, generator, codes)
-        if len(visits):
-            send_down(model.table, model.offsets, known, forest, order, below, messages, posterior)
-            visits[place * len(visits) // total] += posterior
-        if place % sweeps == 0:
-            if extra == GIBBS:
-                gibbs_sweeps(model, known, codes, 1, work, generator, nothing)
-            elif extra == TREE:
-                tree_sweeps(model, known, codes, forest, 1, generator, nothing)
-        draw_forest(model, codes, matrices, cumulative, work, generator, forest)
+    for sweep in range(sweeps):
+        forests[sweep] = ancestors if sweep == 0 else forests[sweep - 1]
+        for chain in range(chains):
+            forest, values = forests[sweep, chain], codes[chain]
+            order_from_roots(forest, order)
+            send_up(model.table, model.offsets, known, forest, order, below, messages)
+            draw_values(model.table, model.offsets, known, forest, order, below, generator, values)
+            if len(visits):
+                send_down(model.table, model.offsets, known, forest, order, below, messages, posterior)
+                visits[chain * len(visits) // chains] += posterior
+            if sweep == 0 and extra == GIBBS:
+                gibbs_sweeps(model, known, values, 1, work, generator, nothing)
+            elif sweep == 0 and extra == TREE:
+                tree_sweeps(model, known, values, forest, 1, generator, nothing)
+        draw_forests_of(model, codes, work, generator, forests[sweep])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -128,7 +125,7 @@ def clamp_in_turn(model, known, cells, values, stages, least, population, forest
     population
         (any number, n): forests drawn given the known cells.
     forests
-        (chains, sweeps, n): takes the forests that chains visit.
+        (sweeps, chains, n): takes the forests that chains visit.
     extra
         Sweeps that chains make besides blocked ones: NO_EXTRA, GIBBS or TREE.
     visits
@@ -136,13 +133,13 @@ def clamp_in_turn(model, known, cells, values, stages, least, population, forest
     """
     logs = np.empty(max(len(population), forests.shape[0] * forests.shape[1]))
     nothing = np.empty((0, len(known), model.most))
-    ancestors = np.empty((forests.shape[0], len(known)), dtype=np.int64)
+    ancestors = np.empty((forests.shape[1], len(known)), dtype=np.int64)
     visited = forests.reshape(-1, len(known))
     total, done, runs = 0.0, 0, 0
     if not len(cells) and len(visits):
         logs[:] = 0.0
         _draw_ancestors(logs[: len(population)], 0.0, population, generator, ancestors)
-        run_chains(model, known, ancestors, extra, work, generator, visited, visits)
+        run_chains(model, known, ancestors, extra, work, generator, forests, visits)
         runs = 1
     while done < len(cells):
         weights = logs[: len(population)]
@@ -154,7 +151,7 @@ def clamp_in_turn(model, known, cells, values, stages, least, population, forest
         if total == -inf or (last and not len(visits)):
             break
         _draw_ancestors(weights, log_mean, population, generator, ancestors)
-        run_chains(model, known, ancestors, extra, work, generator, visited, visits if last else nothing)
+        run_chains(model, known, ancestors, extra, work, generator, forests, visits if last else nothing)
         population = visited
         runs += 1
     return total, runs

@@ -1,10 +1,13 @@
 """Exact draws of forests of one row, P(forest) proportional to the product of its arc weights.
 
 Wilson's algorithm walks from each variable to its parents until it meets the forest drawn so far, and erases loops. It takes
-2-3 n steps for most rows and any number for rows with strong loops and weak roots. The loops it pops are independent of the
-forest it ends with, so giving up after a number of steps and drawing in another way leaves the draws exact. The other way:
+2-3 n steps for many rows and any number for rows with strong loops and weak roots. Most loops go to and fro between two variables,
+each of which is the other's most probable parent. Such *partners* are known beforehand, and their loops are not walked but skipped.
+
+The loops that are popped are independent of the forest it ends with, and so is the number of steps without those that were
+skipped. So giving up after a number of steps and drawing in another way leaves the draws exact. The other way:
 leave each variable j alone in turn, draw its parent i with probability arcs[i, j] * escape(i, j) (see `forest_sums`), and let
-the walk from j always go there from then on. That is one run of the schedule, O(1.5 n^3) for four forests.
+the walk from j always go there from then on. That is one run of the schedule, O(1.5 n^3) for forests of four arc matrices.
 """
 
 import numpy as np
@@ -17,6 +20,8 @@ from ldfm.kernels.lanes import LANES
 
 ROOT = -1
 NO_FOREST = -2
+OFF_PATH, IN_FOREST = -1, -2  # places of variables that are not on the path of a walk
+MOST_RETURNS = 1.0 - 1e-6  # nearer to 1, running sums say too little of how a pair is left, and walks give up instead
 _draw_forest_extended = extended_range.draw_forest
 
 
@@ -40,8 +45,32 @@ def can_reach_all(arcs):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def cumulate_columns(arcs, cumulative):
-    """Fill `cumulative` (n, n + 1): row j the running sums of column j, scaled to end in 1."""
+def _share(cumulative, j, i):
+    """Give the probability that the walk goes from j to i next."""
+    return (cumulative[j, 1 + i] - cumulative[j, i]) / cumulative[j, cumulative.shape[1] - 1]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def find_partners(cumulative, partners):
+    """Fill `partners` (n,) with the most probable parent of each variable, where it is mutual, else with -1; O(n^2)."""
+    n = partners.shape[0]
+    for j in range(n):
+        most = cumulative[j, 0]
+        partners[j] = ROOT
+        for i in range(n):
+            weight = cumulative[j, 1 + i] - cumulative[j, i]
+            if weight > most:
+                most = weight
+                partners[j] = i
+    for j in range(n):
+        i = partners[j]
+        if i != ROOT and (partners[i] != j or _share(cumulative, j, i) * _share(cumulative, i, j) > MOST_RETURNS):
+            partners[j] = ROOT
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def cumulate_columns(arcs, cumulative, partners):
+    """Fill `cumulative` (n, n + 1): row j the running sums of column j, scaled to end in 1; and `partners` (n,), found in them."""
     height, n = arcs.shape
     for j in range(n):
         largest = 0.0
@@ -53,13 +82,16 @@ def cumulate_columns(arcs, cumulative):
             cumulative[j, i] = total
         for i in range(height):
             cumulative[j, i] /= total
+    find_partners(cumulative, partners)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _step_up(cumulative, j, uniform):
-    """Give the parent of j at the quantile `uniform`: the first running sum above that share of the total."""
+def _step_up(cumulative, j, i, cut, uniform):
+    """Give the parent of j at the quantile `uniform` of the weights in `cumulative`, that of i less by `cut`."""
     low, high = 0, cumulative.shape[1] - 1
-    share = uniform * cumulative[j, high]
+    share = uniform * (cumulative[j, high] - cut)
+    if share >= cumulative[j, 1 + i] - cut:
+        share += cut
     while low < high:
         middle = (low + high) // 2
         if cumulative[j, middle] > share:
@@ -70,23 +102,60 @@ def _step_up(cumulative, j, uniform):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_by_walks(cumulative, budget, generator, parents):
-    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether it took at most `budget` steps."""
+def _come_to(k, path, places, length):
+    """Add k to the first `length` of `path`, or erase the loop that it closes; give the length then."""
+    at = places[k]
+    if at == OFF_PATH:
+        path[length] = k
+        places[k] = length
+        return length + 1
+    for place in range(at + 1, length):
+        places[path[place]] = OFF_PATH
+    return at + 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_by_walks(cumulative, partners, budget, generator, parents):
+    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether loops of at most `budget` steps were erased.
+
+    `cumulative` (n, n + 1) has running sums of the weights of the parents of each variable, root first, and `partners` is what was
+    found for them. Loops between partners do not count.
+    """
     n = parents.shape[0]
-    done = np.zeros(n, dtype=np.bool_)
-    steps = 0
+    path, places = np.empty(n, dtype=np.int64), np.full(n, OFF_PATH)
+    erased = 0
     for start in range(n):
+        if places[start] == IN_FOREST:
+            continue
+        path[0], places[start], length = start, 0, 1
         j = start
-        while j != ROOT and not done[j]:
-            steps += 1
-            if steps > budget:
+        while j != ROOT and places[j] != IN_FOREST:
+            if length - 1 != places[j]:
+                length = _come_to(j, path, places, length)
+            i = partners[j]
+            if i == ROOT or places[i] == IN_FOREST:
+                k = _step_up(cumulative, j, 0, 0.0, generator.random())
+            else:
+                back, there = _share(cumulative, i, j), cumulative[j, 1 + i] - cumulative[j, i]
+                if generator.random() < _share(cumulative, j, i) * back and 0 <= places[i] < length - 2:
+                    # to i, which is further down the path, and from there straight to j; all later such loops change nothing
+                    erased += length - places[i]
+                    length = _come_to(j, path, places, _come_to(i, path, places, length))
+                k = _step_up(cumulative, j, i, there * back, generator.random())
+                if k == i:  # and from there not back to j
+                    erased += length - places[i] if 0 <= places[i] < length - 2 else 0
+                    length = _come_to(i, path, places, length)
+                    there = cumulative[i, 1 + j] - cumulative[i, j]
+                    k = _step_up(cumulative, i, j, there, generator.random())
+            if k != ROOT and places[k] >= 0:
+                erased += length - places[k]
+                length = _come_to(k, path, places, length)
+            if erased > budget:
                 return False
-            parents[j] = _step_up(cumulative, j, generator.random())
-            j = parents[j]
-        j = start
-        while j != ROOT and not done[j]:
-            done[j] = True
-            j = parents[j]
+            j = k
+        for place in range(length):
+            parents[path[place]] = path[place + 1] if place + 1 < length else j
+            places[path[place]] = IN_FOREST
     return True
 
 
@@ -121,13 +190,13 @@ def _draw_parent(arcs, work, base, block, alone, lane, generator):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_by_elimination(arcs, work, generator, parents):
-    """Draw LANES independent forests into `parents` (LANES, n); give whether they can be trusted. Z > 0 is taken for granted."""
-    height = arcs.shape[0]
+def draw_by_elimination(matrices, work, generator, parents):
+    """Draw a forest of each of LANES arc matrices (LANES, n + 1, n) into `parents` (LANES, n); give whether they can be trusted."""
+    height = matrices.shape[1]
     kept = np.zeros((work.lost.shape[0], 2), dtype=np.int64)
     aside = np.ones(LANES)
     for lane in range(LANES):
-        _, _, trusted = scale_columns(arcs, lane, work.steps, work.inverses)
+        _, _, trusted = scale_columns(matrices[lane], lane, work.steps, work.inverses)
         if not trusted:
             return False
     work.lost[0] = LOST_AT_START
@@ -142,7 +211,7 @@ def draw_by_elimination(arcs, work, generator, parents):
         for alone in range(high - low):
             least = leave_alone(work.steps, level * height, (low, high), alone, work.multiples, aside)
             for lane in range(LANES):
-                parent = _draw_parent(arcs, work, level * height, (low, high), alone, lane, generator)
+                parent = _draw_parent(matrices[lane], work, level * height, (low, high), alone, lane, generator)
                 parents[lane, low + alone] = parent
                 for above in range(level + 1):
                     span = (kept[above, 0], kept[above, 1])
@@ -166,17 +235,19 @@ def draw_forests(arcs, work, budget, generator, parents):
     if not can_reach_all(arcs):
         parents[:, :] = NO_FOREST
         return 0
-    cumulative = np.empty((n, n + 1))
-    cumulate_columns(arcs, cumulative)
-    group = np.empty((LANES, n), dtype=np.int64)
+    cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
+    matrices, group = np.empty((LANES, n + 1, n)), np.empty((LANES, n), dtype=np.int64)
     at_hand = 0
     eliminated = 0
     for draw in range(draws):
-        if draw_by_walks(cumulative, budget, generator, parents[draw]):
+        if budget > 0 and draw_by_walks(cumulative, partners, budget, generator, parents[draw]):
             continue
         eliminated += 1
         if at_hand == 0:
-            if draw_by_elimination(arcs, work, generator, group):
+            for lane in range(LANES):
+                matrices[lane] = arcs
+            if draw_by_elimination(matrices, work, generator, group):
                 at_hand = LANES
             else:
                 _draw_forest_extended(arcs, work.extended_schedule, generator, group[0])

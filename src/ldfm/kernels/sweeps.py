@@ -1,10 +1,10 @@
 """Sweeps over values and forest: each leaves the distribution of (values, forest) given the known values unchanged.
 
 State of a chain: `codes` (n,) values and `parents` (n,) forest, with probability proportional to the product of the forest's arc
-weights. Known variables (`clamped` >= 0) never change their value, only their parent. Every function runs one chain for some
-number of sweeps. `visits` (records, n, most values) takes the conditional distributions of the free values met on the way, those
-of sweep s added to record s * records // sweeps: their average estimates the marginals with less noise than counting values does.
-With no records nothing is recorded.
+weights. Known variables (`clamped` >= 0) never change their value, only their parent. Every function runs one chain, or one a
+row, for some number of sweeps. `visits` (records, n, most values) takes the conditional distributions of the free values met on
+the way, those of sweep s added to record s * records // sweeps: their average estimates the marginals with less noise than
+counting values does. With no records nothing is recorded.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,13 @@ from numba import njit
 
 from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.extended_range import choose
-from ldfm.kernels.forest_draws import NO_FOREST, can_reach_all, draw_by_walks, draw_forests
+from ldfm.kernels.forest_draws import draw_by_elimination, draw_by_walks, draw_forests, find_partners
+from ldfm.kernels.lanes import LANES
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 from ldfm.types import Floats, Integers
 
 ROOT = -1
-WALK_STEPS_A_VARIABLE = 50
+WALK_STEPS_A_VARIABLE = 15  # as many cost about as much as a forest by elimination, four at a time
 
 
 class Folded(NamedTuple):
@@ -60,53 +61,68 @@ def _cumulate(model, codes, cumulative):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_forest(model, codes, matrices, cumulative, work, generator, parents):
-    """Draw the forest from its posterior given all values."""
-    n = codes.shape[0]
-    ordinary = _cumulate(model, codes, cumulative)
-    if ordinary and draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, parents):
-        return
-    fill_arc_matrices(model.table, model.offsets, codes.reshape(1, n), matrices)
-    draw_forests(matrices[0], work, 0 if ordinary else WALK_STEPS_A_VARIABLE * n, generator, parents.reshape(1, n))
+def draw_forests_of(model, codes, work, generator, parents):
+    """Draw a forest for each row of `codes` (rows, n), given all its values; -2 throughout where there is none.
+
+    Rows whose walks take long wait for each other, to be drawn LANES at a time.
+    """
+    rows, n = codes.shape
+    cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    matrices, waiting = np.empty((LANES, n + 1, n)), np.empty(LANES, dtype=np.int64)
+    count = 0
+    for row in range(rows):
+        ordinary = _cumulate(model, codes[row], cumulative)
+        if ordinary:
+            find_partners(cumulative, partners)
+            if draw_by_walks(cumulative, partners, WALK_STEPS_A_VARIABLE * n, generator, parents[row]):
+                continue
+        fill_arc_matrices(model.table, model.offsets, codes[row : row + 1], matrices[count : count + 1])
+        if not ordinary:
+            draw_forests(matrices[count], work, WALK_STEPS_A_VARIABLE * n, generator, parents[row : row + 1])
+            continue
+        waiting[count] = row
+        count += 1
+        if count == LANES:
+            _draw_waiting(matrices, waiting, work, generator, parents)
+            count = 0
+    if count:
+        _draw_waiting(matrices, waiting[:count], work, generator, parents)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_waiting(matrices, waiting, work, generator, parents):
+    """Draw by elimination the forests of the rows `waiting`, of the first of `matrices`, into their places in `parents`."""
+    for lane in range(len(waiting), LANES):
+        matrices[lane] = matrices[0]
+    group = np.empty((LANES, parents.shape[1]), dtype=np.int64)
+    if draw_by_elimination(matrices, work, generator, group):
+        for lane in range(len(waiting)):
+            parents[waiting[lane]] = group[lane]
+    else:  # one of them needs another range of numbers, or has no forest
+        for lane in range(len(waiting)):
+            draw_forests(matrices[lane], work, 0, generator, parents[waiting[lane] : waiting[lane] + 1])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def blocked_sweeps(model, clamped, codes, parents, sweeps, work, generator, visits):
-    """Draw the forest given the values, then all free values given the forest; O(n^2 + n k^2) a sweep but for slow walks."""
-    n = codes.shape[0]
-    table, offsets = model.table, model.offsets
-    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
+    """Draw forests given the values, then all free values given the forests; O(n^2 + n k^2) a row and sweep but for slow walks.
+
+    A chain a row: `clamped`, `codes` and `parents` (rows, n), `visits` (rows, records, n, most values).
+    """
+    rows, n = codes.shape
+    table, offsets, records = model.table, model.offsets, visits.shape[1]
     order = np.empty(n, dtype=np.int64)
     below, messages, posterior = np.empty((n, model.most)), np.empty((n, model.most)), np.zeros((n, model.most))
     for sweep in range(sweeps):
-        draw_forest(model, codes, matrices, cumulative, work, generator, parents)
-        order_from_roots(parents, order)
-        send_up(table, offsets, clamped, parents, order, below, messages)
-        draw_values(table, offsets, clamped, parents, order, below, generator, codes)
-        if len(visits):
-            send_down(table, offsets, clamped, parents, order, below, messages, posterior)
-            _add_free(posterior, offsets, clamped, visits[sweep * len(visits) // sweeps])
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def draw_forests_of(model, codes, work, generator, parents):
-    """Draw a forest for each row of `codes` (rows, n), given all its values; -2 throughout where there is none."""
-    rows, n = codes.shape
-    matrices, cumulative = np.empty((1, n + 1, n)), np.empty((n, n + 1))
-    for row in range(rows):
-        fill_arc_matrices(model.table, model.offsets, codes[row : row + 1], matrices)
-        if can_reach_all(matrices[0]):
-            draw_forest(model, codes[row], matrices, cumulative, work, generator, parents[row])
-        else:
-            parents[row] = NO_FOREST
-
-
-@njit(nogil=True, cache=True, error_model="numpy")
-def sweep_rows(model, known, codes, parents, sweeps, work, generator):
-    """Run the blocked sampler on many rows; `known`, `codes` and `parents` (rows, n)."""
-    nothing = np.empty((0, codes.shape[1], model.most))
-    for row in range(codes.shape[0]):
-        blocked_sweeps(model, known[row], codes[row], parents[row], sweeps, work, generator, nothing)
+        draw_forests_of(model, codes, work, generator, parents)
+        for row in range(rows):
+            known, forest = clamped[row], parents[row]
+            order_from_roots(forest, order)
+            send_up(table, offsets, known, forest, order, below, messages)
+            draw_values(table, offsets, known, forest, order, below, generator, codes[row])
+            if records:
+                send_down(table, offsets, known, forest, order, below, messages, posterior)
+                _add_free(posterior, offsets, known, visits[row, sweep * records // sweeps])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")

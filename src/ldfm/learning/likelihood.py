@@ -31,8 +31,7 @@ MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over 
 STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # most rows whose conditional likelihood is computed for a record
 SCORED_VALUES = 20_000  # most forest sums of a record: each value of each cell takes one
-JUDGED_ROWS = 80  # held-out rows that decide between stages; half of them where questions take long
-QUICK_VALUES = 100  # most values of all variables together where questions are quick
+JUDGED_ROWS = 80  # held-out rows that decide between stages
 _LAST_SWEEPS = 20  # under the weights that are kept
 LONGEST = 0.1  # step of the log of an arc weight
 _FORGET, _FORGET_SQUARES = 0.9, 0.99
@@ -318,15 +317,14 @@ class LikelihoodFit:
             return np.asarray(scores * held_out.weights / held_out.weights.mean())
         generator = np.random.default_rng([self.seed, 7])
         n = held_out.codes.shape[1]
-        count = JUDGED_ROWS if sum(self.cardinalities) <= QUICK_VALUES else JUDGED_ROWS // 2
-        chosen = generator.permutation(len(held_out.codes))[:count]
+        chosen = generator.permutation(len(held_out.codes))[:JUDGED_ROWS]
         places = generator.permuted(np.tile(np.arange(n), (len(chosen), 1)), axis=1)
         asked, given = divide_known(held_out.codes[chosen] != MISSING, places)
         found = find_queries(
             tables,
             held_out.only(chosen)._replace(codes=np.where(asked | given, held_out.codes[chosen], MISSING)),
             asked,
-            "auto",
+            "tree",  # takes half as long as Gibbs sweeps, and is as noisy
             Budget(max_sweeps=1),
             np.random.SeedSequence([self.seed, 7]),
             lambda: Starts(draws, self.cardinalities),
