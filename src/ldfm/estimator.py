@@ -25,7 +25,7 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         None for maximum likelihood, `Dirichlet` or `ModifiedDirichlet`. Learning on the likelihood starts from EM with it, or
         without one from how probable values are given each other.
     max_iter
-        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 2,400, or 600 of a table
+        Largest number of iterations of EM (None: 200), or of steps of the likelihood (None: 3,200, or 800 of a table
         that has at most 4,096 different rows).
     tol
         EM stops when the objective rises by less than this, in nats a row.

@@ -24,7 +24,7 @@ def fit(
     prior: Annotated[str, typer.Option(help="none, dirichlet:ALPHA or modified:ALPHA,FLOOR.")] = "none",
     max_iter: Annotated[
         int | None,
-        typer.Option(help="Most steps; if not given 2400 (likelihood; 600 of small tables) or 200 (generation)."),
+        typer.Option(help="Most steps; if not given 3200 (likelihood; 800 of small tables) or 200 (generation)."),
     ] = None,
     tol: Annotated[float, typer.Option(help="EM stops when the objective rises by less, in nats a row.")] = 1e-5,
     validation: Annotated[float | None, typer.Option(help="Share of the rows held out to stop by.")] = None,

@@ -43,7 +43,7 @@ class FitSettings:
     prior
         Of the weights; learning on the likelihood starts from EM with it, or from what pairs of columns give where it is None.
     max_iter, tol
-        As in the estimator; `max_iter` None: 200 iterations of EM, 2,400 steps, or 600 where all states are enumerated.
+        As in the estimator; `max_iter` None: 200 iterations of EM, 3,200 steps, or 800 where all states are enumerated.
     seed
         Whole number from which everything random is made.
     checkpoint

@@ -3,7 +3,8 @@
 The gradient of the mean of log p(row) in the logs of the arc weights is the expected arc counts of the rows minus those of the
 model. The first are exact for each row of a batch. The second come from chains that move on with the weights, each again with
 its exact marginals, or from all rows there are where they can be enumerated. A pull towards the start, in stages weaker and weaker,
-decides between smooth and sharp weights; held-out rows decide where to stop.
+decides between smooth and sharp weights; held-out rows decide where to stop. The last stages only make steps finer: tables of very
+many rows ask for that, and it is tried where the stage before was clearly better than all earlier ones.
 """
 
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from ldfm.types import Booleans, Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
-STEPS, STEPS_ENUMERATED = 2400, 600  # counts that are sums have no noise, and fewer steps do
+STEPS, STEPS_ENUMERATED = 3200, 800  # counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # most rows whose conditional likelihood is computed for a record
 SCORED_VALUES = 20_000  # most forest sums of a record: each value of each cell takes one
 JUDGED_ROWS = 80  # held-out rows that decide between stages
@@ -65,6 +66,8 @@ STAGES = (
     Stage(0.06, 0.35, 4),
     Stage(0.02, 0.25, 4),
     Stage(0.005, 0.15, 4),
+    Stage(0.005, 0.03, 4),
+    Stage(0.005, 0.01, 4),
 )
 FREE = 0.02  # part of the pull that strengths feel
 
@@ -76,7 +79,7 @@ class LikelihoodSettings:
     Attributes
     ----------
     max_iter
-        Largest number of steps, all pulls together. None: 2,400, or 600 where all states are enumerated.
+        Largest number of steps, all stages together. None: 3,200, or 800 where all states are enumerated.
     batch
         Rows a step, and chains. None: 1,024 for up to 16 variables, 512 for more.
     check_every
@@ -295,11 +298,15 @@ class LikelihoodFit:
         if gains.mean() > 0:
             state.best_table, state.best_scores, state.best_draws = table, scores, draws
         noise = float(gains.std() / np.sqrt(len(gains)))
-        go_on = bool(gains.mean() > -2.0 * noise)  # the best is kept: to go on costs time only
+        stage = self._last_stage()
+        if stage + 1 < len(STAGES) and STAGES[stage + 1].pull == STAGES[stage].pull:
+            go_on = self.validation is not None and bool(gains.mean() > 2.0 * noise)
+            reason = "the last stage made held-out rows not clearly more probable: finer steps were not tried"
+        else:
+            go_on = bool(gains.mean() > -2.0 * noise)  # the best is kept: to go on costs time only
+            reason = f"a weaker pull than {STAGES[max(stage - 1, 0)].pull} rows made held-out rows less probable"
         if not go_on:
-            self.history.converged = True
-            pull = STAGES[self._last_stage() - 1].pull
-            self.history.reason = f"a weaker pull than {pull} rows made held-out rows less probable"
+            self.history.converged, self.history.reason = True, reason
         state.sum_of_logs, state.summed = np.zeros(table.shape), 0
         return go_on
 
