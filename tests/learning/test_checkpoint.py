@@ -32,7 +32,7 @@ FITS = {
     "generation": {"objective": "generation", "max_iter": 400},
     "generation, missing cells": {"objective": "generation", "max_iter": 200},
     "likelihood": {"objective": "likelihood", "max_iter": 600},
-    "likelihood, chains": {"objective": "likelihood", "max_iter": 600},
+    "likelihood, chains": {"objective": "likelihood", "max_iter": 960},
 }
 KILLS = {"likelihood, chains": 10}  # of a fit; 3 of the others
 
@@ -141,7 +141,7 @@ def test_em_goes_on_with_its_draws_and_its_best_weights(left, tmp_path, monkeypa
     assert (taken_up.history_.converged, taken_up.history_.reason) == (True, whole.history_.reason)
 
 
-@pytest.mark.parametrize(("objective", "steps"), [("generation", 15), ("likelihood", 200)])
+@pytest.mark.parametrize(("objective", "steps"), [("generation", 15), ("likelihood", 280)])
 def test_going_on_from_weights_replaces_the_checkpoint_of_the_fit_before(objective, steps, tmp_path, monkeypatch):
     path = tmp_path / "fit"
     batches = [load("asia").sample(120, seed=seed) for seed in range(3)]
@@ -175,7 +175,7 @@ def test_going_on_from_weights_replaces_the_checkpoint_of_the_fit_before(objecti
 @pytest.mark.parametrize("objective", ["generation", "likelihood"])
 def test_a_cut_checkpoint_is_named(objective, tmp_path):
     rows, path = load("asia").sample(100, seed=0), tmp_path / "fit"
-    settings = {"objective": objective, "max_iter": 50, "tol": 0.0, "random_state": 0, "n_jobs": 1}
+    settings = {"objective": objective, "max_iter": 100, "tol": 0.0, "random_state": 0, "n_jobs": 1}
     LDFM(checkpoint=path, **settings).fit(rows)
     content = path.read_bytes()
     for length in (0, 5, 40, len(content) // 2, len(content) - 1):

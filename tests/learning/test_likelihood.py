@@ -103,6 +103,22 @@ def test_how_strong_dependencies_are_is_hardly_pulled_at():
         assert np.allclose(fit._pull_of(fit.start + away, 3.0), 3.0 * part * away)
 
 
+@pytest.mark.parametrize(("gain", "finer"), [(0.5, True), (0.1, False), (-0.1, False)])
+def test_finer_steps_are_tried_only_where_the_last_stage_was_clearly_better(gain, finer, monkeypatch):
+    """Noise of a mean over four rows is 0.2 here; a weaker pull is tried even where rows became a little less probable."""
+    stages = iter(range(len(likelihood.STAGES)))
+    spread = np.array([-0.4, 0.4, -0.4, 0.4])
+    monkeypatch.setattr(LikelihoodFit, "_held_out_scores", lambda *_: next(stages) * (gain + spread))
+    network = load("asia")
+    rows, held_out = (merge_rows(network.sample_codes(100, seed)) for seed in (0, 1))
+    start = random_weights(tuple(len(values) for values in network.values), 0, decades=0.7)
+    fit = LikelihoodFit(rows, start, LikelihoodSettings(max_iter=16, n_jobs=1), 0, held_out)
+    _, history, _ = fit.run()
+    pulls = len({stage.pull for stage in likelihood.STAGES})
+    assert fit.state.step == (16 if finer else 2 * pulls)
+    assert ("finer steps were not tried" in history.reason) is not finer
+
+
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 10, 13])
 def test_any_number_of_steps_gives_weights(steps):
     model = LDFM(max_iter=steps, random_state=0, n_jobs=1).fit(load("asia").sample(150, seed=0))
