@@ -103,20 +103,43 @@ def test_how_strong_dependencies_are_is_hardly_pulled_at():
         assert np.allclose(fit._pull_of(fit.start + away, 3.0), 3.0 * part * away)
 
 
-@pytest.mark.parametrize(("gain", "finer"), [(0.5, True), (0.1, False), (-0.1, False)])
-def test_finer_steps_are_tried_only_where_the_last_stage_was_clearly_better(gain, finer, monkeypatch):
-    """Noise of a mean over four rows is 0.2 here; a weaker pull is tried even where rows became a little less probable."""
-    stages = iter(range(len(likelihood.STAGES)))
-    spread = np.array([-0.4, 0.4, -0.4, 0.4])
-    monkeypatch.setattr(LikelihoodFit, "_held_out_scores", lambda *_: next(stages) * (gain + spread))
+STOPPED_BY_FINER = "finer steps made held-out rows not clearly more probable"
+WAYS = {  # means of the scores of stages, as long as the fit goes on; pulls of all stages; why it stopped
+    "never less": ([0, 1, 2, 3, 4, 5, 5.1], [2.0, 0.6, 0.2, 0.06, 0.02, 0.005, 0.005], STOPPED_BY_FINER),
+    "less at once": ([0, -1, 0.1], [2.0, 0.6, 2.0], STOPPED_BY_FINER),
+    "less by noise": ([0, 1, 0, 3, 3.1, 2], [2.0, 0.6, 0.2, 0.6, 0.2, 0.06], "a pull of 0.06 rows made held-out rows"),
+    "to the end": ([0, 1, 2, 3, 4, 5, 6, 7], [2.0, 0.6, 0.2, 0.06, 0.02, 0.005, 0.005, 0.005], "reached max_iter"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_finer_steps_are_tried_from_the_best_weights(way, monkeypatch):
+    means, wanted, reason = WAYS[way]
+    noise = np.array([-0.2, 0.2, -0.2, 0.2])  # 0.1 of the mean difference of two stages: gains from 0.2 on are clear
+    scores, pulls, rates = (mean + place * noise for place, mean in enumerate(means)), [], []
+    monkeypatch.setattr(LikelihoodFit, "_held_out_scores", lambda *_: next(scores))
+
+    def step(fit: LikelihoodFit) -> None:
+        stage = fit._stage(fit.state.step)
+        pulls.append(stage.pull)
+        rates.append(stage.rate)
+        fit.state.log_table = fit.state.log_table + 1.0 * fit.mask
+
+    monkeypatch.setattr(LikelihoodFit, "_step", step)
     network = load("asia")
     rows, held_out = (merge_rows(network.sample_codes(100, seed)) for seed in (0, 1))
     start = random_weights(tuple(len(values) for values in network.values), 0, decades=0.7)
-    fit = LikelihoodFit(rows, start, LikelihoodSettings(max_iter=16, n_jobs=1), 0, held_out)
-    _, history, _ = fit.run()
-    pulls = len({stage.pull for stage in likelihood.STAGES})
-    assert fit.state.step == (16 if finer else 2 * pulls)
-    assert ("finer steps were not tried" in history.reason) is not finer
+    fit = LikelihoodFit(rows, start, LikelihoodSettings(max_iter=8, n_jobs=1), 0, held_out)
+    history = fit.run()[1]
+    assert pulls == wanted
+    assert reason in history.reason
+    fine = next((place for place, rate in enumerate(rates) if rate < 0.1), None)
+    assert rates[fine:] == [0.03, *[0.015] * (len(rates) - fine - 1)]
+    if way == "less at once":  # a step from the start, a worse one, and one from where the first led
+        assert np.allclose((fit.state.log_table - fit.start)[fit.mask], 2.0)
+    unjudged = LikelihoodFit(rows, start, LikelihoodSettings(max_iter=8, n_jobs=1), 0)
+    unjudged.run()
+    assert unjudged.state.step == len(likelihood.STAGES)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 10, 13])

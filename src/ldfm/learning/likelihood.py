@@ -3,8 +3,8 @@
 The gradient of the mean of log p(row) in the logs of the arc weights is the expected arc counts of the rows minus those of the
 model. The first are exact for each row of a batch. The second come from chains that move on with the weights, each again with
 its exact marginals, or from all rows there are where they can be enumerated. A pull towards the start, in stages weaker and weaker,
-decides between smooth and sharp weights; held-out rows decide where to stop. The last stages only make steps finer: tables of very
-many rows ask for that, and it is tried where the stage before was clearly better than all earlier ones.
+decides between smooth and sharp weights; held-out rows decide where to stop. Where they do, a stage of finer steps from the best
+weights is tried, for the noise of steps may be the reason, as it is with very many rows; if it is clearly better, pulls go on.
 """
 
 from collections.abc import Callable
@@ -66,9 +66,9 @@ STAGES = (
     Stage(0.06, 0.35, 4),
     Stage(0.02, 0.25, 4),
     Stage(0.005, 0.15, 4),
-    Stage(0.005, 0.03, 4),
-    Stage(0.005, 0.01, 4),
 )
+FINER = 0.03, 0.015  # rates of the first stage of finer steps and of all later ones
+MOST_STAGES = len(STAGES) + 2
 FREE = 0.02  # part of the pull that strengths feel
 
 
@@ -110,6 +110,8 @@ class FitState:
     best_scores: Floats
     best_draws: Integers
     seconds: float
+    coarse: int = len(STAGES)  # stages before steps became finer
+    first_pull: int = len(STAGES) - 1  # of finer steps
 
 
 class LikelihoodFit:
@@ -200,27 +202,31 @@ class LikelihoodFit:
         return np.where(self.mask, np.exp(logs), 0.0)
 
     def _stage_length(self) -> int:
-        return -(-self.max_iter // len(STAGES))
+        return -(-self.max_iter // MOST_STAGES)
 
-    def _stage(self) -> tuple[int, int]:
-        """Give which pull is on and how many steps it has been."""
-        return divmod(self.state.step, self._stage_length())
+    def _stage(self, step: int) -> Stage:
+        """Give the stage that a step belongs to."""
+        place = step // self._stage_length()
+        finer = place - self.state.coarse
+        if finer < 0:
+            return STAGES[place]
+        return STAGES[min(self.state.first_pull + finer, len(STAGES) - 1)]._replace(rate=FINER[min(finer, 1)])
 
     def _stage_ends(self) -> bool:
-        return self.state.step >= self.max_iter or self._stage()[1] == 0
+        return self.state.step >= self.max_iter or self.state.step % self._stage_length() == 0
 
     def _step(self) -> None:
         state = self.state
-        stage, steps = self._stage()
-        length = self._stage_length()
+        stage, length = self._stage(state.step), self._stage_length()
+        steps = state.step % length
         weights = ArcWeights(self._table(state.log_table), self.cardinalities)
         data, model = self._data_counts(weights), self._model_counts(weights)
-        gradient = data - model - self._pull_of(state.log_table, STAGES[stage].pull / self.total)
+        gradient = data - model - self._pull_of(state.log_table, stage.pull / self.total)
         state.momentum = _FORGET * state.momentum + (1 - _FORGET) * gradient
         state.squares = _FORGET_SQUARES * state.squares + (1 - _FORGET_SQUARES) * gradient**2
         mean = state.momentum / (1 - _FORGET ** (state.step + 1))
         scale = np.sqrt(state.squares / (1 - _FORGET_SQUARES ** (state.step + 1))) + _SMALL
-        rate = LONGEST * STAGES[stage].rate * min(1.0, 2.0 * (1.0 - steps / length))
+        rate = LONGEST * stage.rate * min(1.0, 2.0 * (1.0 - steps / length))
         state.log_table = np.where(self.mask, state.log_table + rate * mean / scale, 0.0)
         if steps >= length // 2:
             state.sum_of_logs = state.sum_of_logs + state.log_table
@@ -251,7 +257,7 @@ class LikelihoodFit:
         if self.all_codes is not None:
             logs = log_sums(weights, self.all_codes, n_jobs)
             return expected_counts(weights, self.all_codes, np.exp(logs - logsumexp(logs)), n_jobs).arcs
-        self._move(weights, STAGES[self._stage()[0]].collapsed)
+        self._move(weights, self._stage(state.step).collapsed)
         return expected_counts(weights, state.chains, np.full(len(state.chains), 1.0 / len(state.chains)), n_jobs).arcs
 
     def _move(self, weights: ArcWeights, collapsed: int = 0) -> None:
@@ -297,18 +303,37 @@ class LikelihoodFit:
         gains = scores - state.best_scores if len(state.best_scores) else np.ones(1)
         if gains.mean() > 0:
             state.best_table, state.best_scores, state.best_draws = table, scores, draws
-        noise = float(gains.std() / np.sqrt(len(gains)))
-        stage = self._last_stage()
-        if stage + 1 < len(STAGES) and STAGES[stage + 1].pull == STAGES[stage].pull:
-            go_on = self.validation is not None and bool(gains.mean() > 2.0 * noise)
-            reason = "the last stage made held-out rows not clearly more probable: finer steps were not tried"
-        else:
-            go_on = bool(gains.mean() > -2.0 * noise)  # the best is kept: to go on costs time only
-            reason = f"a weaker pull than {STAGES[max(stage - 1, 0)].pull} rows made held-out rows less probable"
-        if not go_on:
-            self.history.converged, self.history.reason = True, reason
+        go_on = self._goes_on(float(gains.mean()), float(gains.std() / np.sqrt(len(gains))))
         state.sum_of_logs, state.summed = np.zeros(table.shape), 0
         return go_on
+
+    def _goes_on(self, gain: float, noise: float) -> bool:
+        """Decide whether a stage follows one that made held-out rows more probable than all before by `gain`."""
+        state = self.state
+        place, stage = (state.step - 1) // self._stage_length(), self._stage(state.step - 1)
+        less = gain <= -2.0 * noise  # the best is kept: to go on costs time only
+        if place < state.coarse:
+            if place + 1 < len(STAGES) and not less:
+                return True
+            if self.validation is None:
+                return False
+            state.coarse, state.first_pull = place + 1, place - less
+            self._return_to_best()
+            return True
+        reason = None
+        if place == state.coarse and gain <= 2.0 * noise:
+            reason = "finer steps made held-out rows not clearly more probable"
+        elif less:
+            reason = f"a pull of {stage.pull} rows made held-out rows less probable"
+        if reason:
+            self.history.converged, self.history.reason = True, reason
+        return reason is None
+
+    def _return_to_best(self) -> None:
+        state = self.state
+        state.log_table = np.log(np.where(self.mask, state.best_table, 1.0))
+        state.momentum = np.zeros(state.log_table.shape)
+        state.chains = state.best_draws.copy()
 
     def _held_out_scores(self, weights: ArcWeights, draws: Integers, held_out: MergedRows) -> Floats:
         """Give log p of held-out rows; where it has no exact value, that of two fifths of the known cells of some given a third.
@@ -337,9 +362,6 @@ class LikelihoodFit:
             lambda: Starts(draws, self.cardinalities),
         )
         return np.asarray(found.joint * held_out.weights[chosen] / held_out.weights[chosen].mean())
-
-    def _last_stage(self) -> int:
-        return (self.state.step - 1) // self._stage_length()
 
 
 def _logs_of(weights: ArcWeights) -> Floats:
