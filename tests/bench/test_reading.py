@@ -1,8 +1,10 @@
 """Sentences about the tables are made of the records."""
 
+import pytest
+
 from ldfm.bench.protocol import Split
 from ldfm.bench.reading import lines_of
-from ldfm.bench.tables import Key, read_published
+from ldfm.bench.tables import Key, read_libra, read_published
 
 SPLIT = Split(40, 30)
 
@@ -55,3 +57,17 @@ def test_effort_is_compared_on_the_same_questions_and_what_moves_too_much_is_mar
     }
     line, *_ = lines_of(records, effort)
     assert line == "- Twice the effort moves scores of DN by: asia 500 rows -0.0010, sachs 500 rows +0.0100, too much."
+
+
+def test_peers_are_compared_with_another_toolkit_by_their_gaps():
+    libra = read_libra()
+    assert libra[Key(5000, SPLIT, "mt", "child")] == pytest.approx(0.09)
+    assert len(libra) == 8 + 9 + 9 + 3 + 8 + 9 + 9
+    off = {"asia": 0.019, "sachs": 0.021, "child": -0.05}
+    records = {Key(5000, SPLIT, "mt", n): record(libra[Key(5000, SPLIT, "mt", n)] + by) for n, by in off.items()}
+    records[Key(500, SPLIT, "mt", "asia")] = record(None)
+    lines = [line for line in lines_of(records, {}) if "Libra" in line]
+    assert len(lines) == 2
+    assert "5000 rows" in lines[0]
+    assert lines[0].endswith("on 2 of 3 networks; farther: sachs.")
+    assert lines[1].endswith("on 0 of 1 networks; farther: asia.")

@@ -16,6 +16,7 @@ from ldfm.bench.tables import (
     markdown,
     models_of,
     networks_of,
+    read_libra,
     read_published,
     read_records,
 )
@@ -38,7 +39,7 @@ def lines_of(records: Records, effort: Records) -> list[str]:
         if any(key.rows == rows and key.model == OURS for key in records):
             lines.append(_against_best(records, published, rows))
             tables += _against_peers(records, rows)
-    return [*lines, *_effort(records, effort), "", *tables]
+    return [*lines, *_effort(records, effort), *_against_libra(records), "", *tables]
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -125,6 +126,22 @@ def _beside(theirs: dict[str, Any] | None, ours: dict[str, Any] | None) -> str:
     error = hypot(*(record["gap"]["standard_error"] or 0.0 for record in (theirs, ours)))
     off = theirs["gap"]["mean"] - ours["gap"]["mean"]
     return "-" if abs(off) <= SURE * error else "farther" if off > 0 else "closer"
+
+
+def _against_libra(records: Records) -> list[str]:
+    """Say for each peer whether it is as close to the true network as that of the Libra toolkit is on its rows."""
+    libra = read_libra()
+    lines = []
+    for rows, model in dict.fromkeys((key.rows, key.model) for key in libra):
+        both = [key for key in libra if (key.rows, key.model) == (rows, model) and key in records]
+        gaps = {key.network: (records[key]["gap"]["mean"], libra[key]) for key in both}
+        farther = [name for name, (ours, theirs) in gaps.items() if ours is None or ours > theirs + NEAR]
+        if gaps:
+            lines.append(
+                f"- {_where(rows)}, {MODELS[model].title}: no more than {NEAR} farther below the true network than the Libra "
+                f"toolkit's is on its rows, on {len(gaps) - len(farther)} of {len(gaps)} networks; farther: {_listed(farther)}."
+            )
+    return lines
 
 
 def _effort(records: Records, effort: Records) -> list[str]:

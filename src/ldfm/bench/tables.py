@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ldfm.bench.models import MODELS
-from ldfm.bench.protocol import Split
+from ldfm.bench.protocol import SPLITS, Split
 from ldfm.bench.results import read
 from ldfm.networks import load, names
 
@@ -56,14 +56,29 @@ def read_records(folder: Path) -> Records:
 
 def read_published() -> Published:
     """Read the paper's numbers, which are divided by n Q%."""
-    text = (files("ldfm.bench") / "data" / "published.csv").read_text(encoding="utf-8")
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
     found: Published = {}
-    for row in csv.DictReader(lines):
+    for row in _rows_of("published.csv"):
         split = Split(int(row["query_percent"]), int(row["evidence_percent"]))
         key = Key(int(row["train_rows"]), split, PRINTED[row["model"]], row["network"])
         found.setdefault(key, float(row["value"]))
     return found
+
+
+def read_libra() -> Published:
+    """Read the numbers of the Libra toolkit as gaps to the true network on its rows."""
+    scores = {
+        (int(row["train_rows"]), row["model"], row["network"]): float(row["score"]) for row in _rows_of("libra.csv")
+    }
+    return {
+        Key(rows, SPLITS[0], model, network): scores[0, "oracle", network] - score
+        for (rows, model, network), score in scores.items()
+        if rows
+    }
+
+
+def _rows_of(name: str) -> list[dict[str, str]]:
+    text = (files("ldfm.bench") / "data" / name).read_text(encoding="utf-8")
+    return list(csv.DictReader(line for line in text.splitlines() if not line.startswith("#")))
 
 
 def networks_of(records: Iterable[Key]) -> list[str]:
