@@ -20,7 +20,7 @@ Weights = ArcWeights | MixedWeights
 BLOCK_ROWS = 1024
 _LEAST_WORK = 1 << 19  # rows times n^3 of a block: half a millisecond or more, else threads cost more than they give
 _BATCH_BYTES = 1 << 19  # arc matrices worked on at once, so that they stay in the cache
-WALK_STEPS_A_VARIABLE = 50  # Wilson's algorithm mostly needs 2 to 3; at this many, elimination costs as much
+WALK_STEPS_A_VARIABLE = 50  # of erased loops, mostly a few; at this many, elimination costs as much for one forest
 
 
 def _batch_rows(n: int) -> int:

@@ -16,7 +16,7 @@ from oracles.joint import joint_table
 
 FALSE_ALARM = 1e-4  # chance that a right estimate fails the check of one model
 MODELS = range(6)
-RUNS, FIRST, CHAINS, SWEEPS = 3000, 4, 2, 2
+RUNS, FIRST, CHAINS, SWEEPS = 3000, 4, 2, 3
 
 
 class Case:
@@ -47,7 +47,7 @@ class Case:
     def estimates(self, first: np.ndarray, stages: list[int], extra: int = 0, seed: int = 1) -> np.ndarray:
         """Give an estimate from each population, the cells in any order; stages of 0: decided by the population itself."""
         model, work, generator = fold(self.weights), make_workspace(len(self.known)), np.random.default_rng(seed)
-        forests = np.empty((CHAINS, SWEEPS, len(self.known)), dtype=np.int64)
+        forests = np.empty((SWEEPS, CHAINS, len(self.known)), dtype=np.int64)
         nothing = np.empty((0, len(self.known), model.most))
         found = np.empty(RUNS)
         for run in range(RUNS):
@@ -99,7 +99,7 @@ def test_populations_that_decide_by_their_own_weights_fail():
 def test_stages_that_a_population_decides_are_told():
     case = Case(3)
     sizes, nothing = np.zeros(len(case.cells), dtype=np.int64), np.empty((0, len(case.known), 3))
-    forests = np.empty((CHAINS, SWEEPS, len(case.known)), dtype=np.int64)
+    forests = np.empty((SWEEPS, CHAINS, len(case.known)), dtype=np.int64)
     clamp_in_turn(
         fold(case.weights),
         case.known.copy(),

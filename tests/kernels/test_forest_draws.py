@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from numba import njit
 
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.extended_range import choose, draw_forest
@@ -134,6 +135,26 @@ def test_loops_between_partners_that_are_skipped_leave_draws_exact(n, budget):
     assert p_value(kept, probabilities(arcs)) > FALSE_ALARM
 
 
+@njit
+def _walk_many(cumulative, partners, budget, generator, kept):
+    found = 0
+    while found < len(kept):
+        if draw_by_walks(cumulative, partners, budget, generator, kept[found]):
+            found += 1
+
+
+@pytest.mark.parametrize("budget", [0, 3])
+def test_what_walks_count_does_not_depend_on_the_forest(budget):
+    """Weak partners, whose loops are often parts of longer ones, and many draws: a loop that is counted wrongly shows."""
+    arcs = np.array([[0.2, 0.4, 0.3], [0.0, 2.0, 1.0], [2.5, 0.0, 0.7], [0.9, 1.2, 0.0]])
+    cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
+    cumulate_columns(arcs, cumulative, partners)
+    assert partners.tolist() == [1, 0, -1]
+    kept = np.empty((400_000, 3), dtype=np.int64)
+    _walk_many(cumulative, partners, budget, np.random.default_rng(16), kept)
+    assert p_value(list(map(tuple, kept.tolist())), probabilities(arcs)) > FALSE_ALARM
+
+
 def test_partners_are_mutual_and_leave_each_other():
     arcs = np.zeros((5, 4))
     arcs[0] = [1.0, 1.0, 1e-9, 1e-9]
@@ -166,6 +187,27 @@ def test_forests_of_rows_that_wait_for_each_other_are_exact():
     for value in (0, 1):
         assert p_value(list(map(tuple, parents[value::2].tolist())), truths[value]) > FALSE_ALARM
         assert p_value(list(map(tuple, parents[1 - value :: 2].tolist())), truths[value]) < FALSE_ALARM
+
+
+def test_rows_without_forest_or_of_tiny_weights_leave_others_as_they_are():
+    """Among rows that wait for each other: 0 walks in circles, 1 cannot reach the root, 2 has no ordinary numbers."""
+    n = 3
+    table = np.zeros((3 * n + 1, 3 * n))
+    circles = paired_arcs(n, 14)
+    circles[0] *= 1e-3
+    closed = circles.copy()
+    closed[0] = 0.0
+    for value, arcs in enumerate((circles, closed, circles * 1e-295)):
+        own = 3 * np.arange(n) + value
+        table[np.ix_(np.concatenate([[0], 1 + own]), own)] = arcs
+    model = Folded(table, np.ascontiguousarray(table.T), 3 * np.arange(n + 1), 3)
+    kinds = np.random.default_rng(17).choice(3, size=DRAWS, p=[0.8, 0.1, 0.1])
+    codes = np.repeat(kinds[:, None], n, axis=1)
+    parents = np.empty_like(codes)
+    draw_forests_of(model, codes, make_workspace(n), np.random.default_rng(18), parents)
+    assert (parents[kinds == 1] == -2).all()
+    for kind in (0, 2):
+        assert p_value(list(map(tuple, parents[kinds == kind].tolist())), probabilities(circles)) > FALSE_ALARM
 
 
 def test_rows_without_forest_are_marked():

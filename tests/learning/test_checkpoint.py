@@ -172,6 +172,15 @@ def test_going_on_from_weights_replaces_the_checkpoint_of_the_fit_before(objecti
         taken_up.partial_fit(batches[1])
 
 
+def test_the_checkpoint_of_a_fit_by_other_stages_is_refused(tmp_path, monkeypatch):
+    rows, path = load("asia").sample(100, seed=0), tmp_path / "fit"
+    settings = {"max_iter": 100, "random_state": 0, "n_jobs": 1, "checkpoint": path}
+    LDFM(**settings).fit(rows)
+    monkeypatch.setattr(fitting, "FINER", (0.02, 0.01))
+    with pytest.raises(CheckpointError, match="is the checkpoint of another fit"):
+        LDFM(**settings).fit(rows)
+
+
 @pytest.mark.parametrize("objective", ["generation", "likelihood"])
 def test_a_cut_checkpoint_is_named(objective, tmp_path):
     rows, path = load("asia").sample(100, seed=0), tmp_path / "fit"

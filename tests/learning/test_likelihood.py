@@ -107,6 +107,7 @@ STOPPED_BY_FINER = "finer steps made held-out rows not clearly more probable"
 WAYS = {  # means of the scores of stages, as long as the fit goes on; pulls of all stages; why it stopped
     "never less": ([0, 1, 2, 3, 4, 5, 5.1], [2.0, 0.6, 0.2, 0.06, 0.02, 0.005, 0.005], STOPPED_BY_FINER),
     "less at once": ([0, -1, 0.1], [2.0, 0.6, 2.0], STOPPED_BY_FINER),
+    "a little less, then clearly": ([0, 1, 0.95, 0, 1.1], [2.0, 0.6, 0.2, 0.06, 0.6], STOPPED_BY_FINER),
     "less by noise": ([0, 1, 0, 3, 3.1, 2], [2.0, 0.6, 0.2, 0.6, 0.2, 0.06], "a pull of 0.06 rows made held-out rows"),
     "to the end": ([0, 1, 2, 3, 4, 5, 6, 7], [2.0, 0.6, 0.2, 0.06, 0.02, 0.005, 0.005, 0.005], "reached max_iter"),
 }
@@ -137,9 +138,14 @@ def test_finer_steps_are_tried_from_the_best_weights(way, monkeypatch):
     assert rates[fine:] == [0.03, *[0.015] * (len(rates) - fine - 1)]
     if way == "less at once":  # a step from the start, a worse one, and one from where the first led
         assert np.allclose((fit.state.log_table - fit.start)[fit.mask], 2.0)
-    unjudged = LikelihoodFit(rows, start, LikelihoodSettings(max_iter=8, n_jobs=1), 0)
-    unjudged.run()
-    assert unjudged.state.step == len(likelihood.STAGES)
+
+
+def test_without_held_out_rows_all_steps_are_made_and_none_is_finer():
+    fit = fit_of("asia", 40, LikelihoodSettings(max_iter=12, n_jobs=1))
+    _, history, _ = fit.run()
+    assert fit.state.step == 12
+    assert [fit._stage(step).pull for step in range(0, 12, 2)] == [stage.pull for stage in likelihood.STAGES]
+    assert history.reason == "reached max_iter=12"
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 5, 10, 13])

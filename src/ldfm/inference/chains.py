@@ -15,13 +15,13 @@ from ldfm.parallel import blocks, stop_if_unwanted
 from ldfm.types import Codes, Floats, Integers
 
 Kernel = Literal["blocked", "tree", "gibbs"]
-LONG_CALL = 400  # sweeps of a chain that one call of a kernel may make: Ctrl-C waits for it to end
+LONG_CALL = 100  # sweeps of some chains that one call of a kernel may make: Ctrl-C waits for it to end
 SOME_CHAINS = 16  # that one call runs
 _GROWTHS = 20  # tries to grow a forest that fits the known cells
 
 
 class Chains:
-    """Some chains of one row, run one after the other.
+    """Some chains of one row.
 
     Parameters
     ----------
@@ -51,25 +51,30 @@ class Chains:
         With records, `sweeps` must be a multiple of them.
         """
         visits = np.zeros((len(self.codes), records, self.codes.shape[1], self.model.most))
-        parts = np.split(visits, records, axis=1) if records and sweeps > LONG_CALL else [visits]
-        for part in parts:
-            self._sweep(kernel, sweeps // len(parts), part)
+        parts = records if records and sweeps > LONG_CALL else 1
+        for some in blocks(len(self.codes), SOME_CHAINS):
+            for part in range(parts):
+                seen = slice(part * records // parts, (part + 1) * records // parts)
+                visits[some, seen] = self._sweep(kernel, some, sweeps // parts, records // parts)
         self.sweeps += len(self.codes) * sweeps
         return visits * (records / sweeps)
 
-    def _sweep(self, kernel: Kernel, sweeps: int, visits: Floats) -> None:
-        model, clamped, codes, parents = self.model, self.clamped, self.codes, self.parents
+    def _sweep(self, kernel: Kernel, some: slice, sweeps: int, records: int) -> Floats:
+        """Run some chains; give (chains, records, n, most values) sums of conditionals."""
+        model, clamped, codes, parents = self.model, self.clamped, self.codes[some], self.parents[some]
+        visits = np.zeros((len(codes), records, codes.shape[1], model.most))
         stop_if_unwanted()
         if kernel == "blocked":
             rows = np.tile(clamped, (len(codes), 1))
             blocked_sweeps(model, rows, codes, parents, sweeps, self._work, self.generator, visits)
-            return
+            return visits
         for chain in range(len(codes)):
             stop_if_unwanted()
             if kernel == "tree":
                 tree_sweeps(model, clamped, codes[chain], parents[chain], sweeps, self.generator, visits[chain])
             else:
                 gibbs_sweeps(model, clamped, codes[chain], sweeps, self._work, self.generator, visits[chain])
+        return visits
 
 
 class Starts:

@@ -87,7 +87,7 @@ def run_chains(model, known, ancestors, extra, work, generator, forests, visits)
 
     A sweep draws all free values given the forest and the forest given the values, the first one with a sweep of `extra` in
     between. `visits` (records, n, most values) takes the conditional distributions of the values given the forests, those
-    of chain c in the records from c * records / chains on.
+    of chain c in record c * records // chains.
     """
     sweeps, chains, n = forests.shape
     order, codes = np.empty(n, dtype=np.int64), np.empty((chains, n), dtype=np.int64)

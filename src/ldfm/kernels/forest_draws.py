@@ -52,7 +52,10 @@ def _share(cumulative, j, i):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def find_partners(cumulative, partners):
-    """Fill `partners` (n,) with the most probable parent of each variable, where it is mutual, else with -1; O(n^2)."""
+    """Fill `partners` (n,) with the most probable parent of each variable, where it is mutual, else with -1; O(n^2).
+
+    Pairs that are hardly ever left have none either.
+    """
     n = partners.shape[0]
     for j in range(n):
         most = cumulative[j, 0]
@@ -98,6 +101,9 @@ def _step_up(cumulative, j, i, cut, uniform):
             high = middle
         else:
             low = middle + 1
+    # a share that was rounded up to the total is that of the last parent there is
+    while low > 0 and cumulative[j, low] == cumulative[j, low - 1]:
+        low -= 1
     return low - 1
 
 
@@ -116,10 +122,10 @@ def _come_to(k, path, places, length):
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_by_walks(cumulative, partners, budget, generator, parents):
-    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether loops of at most `budget` steps were erased.
+    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether the loops erased had at most `budget` steps in all.
 
     `cumulative` (n, n + 1) has running sums of the weights of the parents of each variable, root first, and `partners` is what was
-    found for them. Loops between partners do not count.
+    found for them. Loops between partners do not count, and without a cut `_step_up` draws from all parents.
     """
     n = parents.shape[0]
     path, places = np.empty(n, dtype=np.int64), np.full(n, OFF_PATH)
@@ -136,17 +142,17 @@ def draw_by_walks(cumulative, partners, budget, generator, parents):
             if i == ROOT or places[i] == IN_FOREST:
                 k = _step_up(cumulative, j, 0, 0.0, generator.random())
             else:
-                back, there = _share(cumulative, i, j), cumulative[j, 1 + i] - cumulative[j, i]
+                back, weight = _share(cumulative, i, j), cumulative[j, 1 + i] - cumulative[j, i]
                 if generator.random() < _share(cumulative, j, i) * back and 0 <= places[i] < length - 2:
-                    # to i, which is further down the path, and from there straight to j; all later such loops change nothing
+                    # to i, which was met earlier, and from there straight to j; all later such loops change nothing
                     erased += length - places[i]
                     length = _come_to(j, path, places, _come_to(i, path, places, length))
-                k = _step_up(cumulative, j, i, there * back, generator.random())
+                k = _step_up(cumulative, j, i, weight * back, generator.random())
                 if k == i:  # and from there not back to j
                     erased += length - places[i] if 0 <= places[i] < length - 2 else 0
                     length = _come_to(i, path, places, length)
-                    there = cumulative[i, 1 + j] - cumulative[i, j]
-                    k = _step_up(cumulative, i, j, there, generator.random())
+                    weight = cumulative[i, 1 + j] - cumulative[i, j]
+                    k = _step_up(cumulative, i, j, weight, generator.random())
             if k != ROOT and places[k] >= 0:
                 erased += length - places[k]
                 length = _come_to(k, path, places, length)
@@ -225,7 +231,7 @@ def draw_by_elimination(matrices, work, generator, parents):
 def draw_forests(arcs, work, budget, generator, parents):
     """Fill `parents` (draws, n) with independent forests of one arc matrix; root = -1, all -2 where Z = 0.
 
-    `budget` is the number of steps Wilson's algorithm may take a forest; 0 draws all by elimination.
+    `budget` is how many steps of loops Wilson's algorithm may erase a forest; 0 draws all by elimination.
 
     Returns
     -------

@@ -16,7 +16,7 @@ from ldfm.kernels.mixed_cells import draw_given_parent, draw_with_parent, record
 from ldfm.kernels.wide_range import draw_forest_of_logs, log_forest_sum_of_logs
 
 BLOCKED, TREE, GIBBS, BOTH = 0, 1, 2, 3
-SHORT_STEPS_A_VARIABLE = 30
+SHORT_STEPS_A_VARIABLE = 30  # of erased loops, as below
 WALK_STEPS_A_VARIABLE = 200  # elimination in wide numbers costs as much as many walks
 FIRST_WIDTH, MOST_STEPS = 1.0, 12  # of slice sampling, in standardised units
 
@@ -33,7 +33,7 @@ def make_scratch(model):
 def draw_forests_of_logs(logs, schedule, budget, generator, parents):
     """Fill `parents` (draws, n) with independent forests of one arc matrix of logs; root = -1, all -2 where Z = 0.
 
-    By walks of at most `budget` steps a forest, else by elimination; see `forest_draws`.
+    By walks that erase loops of at most `budget` steps a forest, else by elimination; see `forest_draws`.
     """
     n = logs.shape[1]
     matrix, cumulative, partners = np.empty(logs.shape), np.empty((n, n + 1)), np.empty(n, dtype=np.int64)

@@ -20,7 +20,7 @@ from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down,
 from ldfm.types import Floats, Integers
 
 ROOT = -1
-WALK_STEPS_A_VARIABLE = 15  # as many cost about as much as a forest by elimination, four at a time
+WALK_STEPS_A_VARIABLE = 15  # of erased loops: as many cost about as much as a forest by elimination, four at a time
 
 
 class Folded(NamedTuple):

@@ -29,7 +29,7 @@ from ldfm.types import Booleans, Codes, Floats, Integers
 from ldfm.weights import ArcWeights
 
 MAX_ENUMERATED = 1 << 12  # states up to which the model's counts are sums over all of them
-STEPS, STEPS_ENUMERATED = 3200, 800  # counts that are sums have no noise, and fewer steps do
+STEPS, STEPS_ENUMERATED = 400, 100  # of a stage: counts that are sums have no noise, and fewer steps do
 SCORED_ROWS = 300  # most rows whose conditional likelihood is computed for a record
 SCORED_VALUES = 20_000  # most forest sums of a record: each value of each cell takes one
 JUDGED_ROWS = 80  # held-out rows that decide between stages
@@ -68,7 +68,7 @@ STAGES = (
     Stage(0.005, 0.15, 4),
 )
 FINER = 0.03, 0.015  # rates of the first stage of finer steps and of all later ones
-MOST_STAGES = len(STAGES) + 2
+MORE_STAGES = 2  # than pulls, where held-out rows judge them
 FREE = 0.02  # part of the pull that strengths feel
 
 
@@ -79,7 +79,8 @@ class LikelihoodSettings:
     Attributes
     ----------
     max_iter
-        Largest number of steps, all stages together. None: 3,200, or 800 where all states are enumerated.
+        Largest number of steps, all stages together. None: 3,200, or 800 where all states are enumerated; a quarter less without
+        held-out rows, which alone can tell whether finer steps are better.
     batch
         Rows a step, and chains. None: 1,024 for up to 16 variables, 512 for more.
     check_every
@@ -110,8 +111,9 @@ class FitState:
     best_scores: Floats
     best_draws: Integers
     seconds: float
+    best_place: int = 0  # of the best stage among all
     coarse: int = len(STAGES)  # stages before steps became finer
-    first_pull: int = len(STAGES) - 1  # of finer steps
+    first_pull: int = 0  # of finer steps, by its place
 
 
 class LikelihoodFit:
@@ -147,7 +149,8 @@ class LikelihoodFit:
         self.start = _logs_of(start)
         states = float(np.prod([float(k) for k in start.cardinalities]))
         self.all_codes = _all_codes(start.cardinalities) if states <= MAX_ENUMERATED else None
-        usual = STEPS if self.all_codes is None else STEPS_ENUMERATED
+        self.most_stages = len(STAGES) + (0 if validation is None else MORE_STAGES)
+        usual = self.most_stages * (STEPS if self.all_codes is None else STEPS_ENUMERATED)
         self.max_iter = usual if settings.max_iter is None else settings.max_iter
         self.history = History(reason=f"reached max_iter={self.max_iter}")
         zeros = np.zeros(self.start.shape)
@@ -202,7 +205,7 @@ class LikelihoodFit:
         return np.where(self.mask, np.exp(logs), 0.0)
 
     def _stage_length(self) -> int:
-        return -(-self.max_iter // MOST_STAGES)
+        return -(-self.max_iter // self.most_stages)
 
     def _stage(self, step: int) -> Stage:
         """Give the stage that a step belongs to."""
@@ -289,7 +292,7 @@ class LikelihoodFit:
         return float(row_weights[chosen] @ logs / row_weights[chosen].sum())
 
     def _end_stage(self) -> bool:
-        """Judge the average weights of the last half of a pull; give whether a weaker pull is worth trying."""
+        """Judge the average weights of the last half of a stage; give whether another one is worth trying."""
         state = self.state
         # a last pull cut short by max_iter may not have come to its second half
         table = self._table(state.sum_of_logs / state.summed if state.summed else state.log_table)
@@ -303,6 +306,7 @@ class LikelihoodFit:
         gains = scores - state.best_scores if len(state.best_scores) else np.ones(1)
         if gains.mean() > 0:
             state.best_table, state.best_scores, state.best_draws = table, scores, draws
+            state.best_place = self._place()
         go_on = self._goes_on(float(gains.mean()), float(gains.std() / np.sqrt(len(gains))))
         state.sum_of_logs, state.summed = np.zeros(table.shape), 0
         return go_on
@@ -310,15 +314,12 @@ class LikelihoodFit:
     def _goes_on(self, gain: float, noise: float) -> bool:
         """Decide whether a stage follows one that made held-out rows more probable than all before by `gain`."""
         state = self.state
-        place, stage = (state.step - 1) // self._stage_length(), self._stage(state.step - 1)
-        less = gain <= -2.0 * noise  # the best is kept: to go on costs time only
+        place, stage = self._place(), self._stage(state.step - 1)
+        less = not gain > -2.0 * noise  # the best is kept: to go on costs time only
         if place < state.coarse:
-            if place + 1 < len(STAGES) and not less:
-                return True
-            if self.validation is None:
-                return False
-            state.coarse, state.first_pull = place + 1, place - less
-            self._return_to_best()
+            if less or (place + 1 == len(STAGES) and self.validation is not None):
+                state.coarse, state.first_pull = place + 1, state.best_place
+                self._return_to_best()
             return True
         reason = None
         if place == state.coarse and gain <= 2.0 * noise:
@@ -328,6 +329,10 @@ class LikelihoodFit:
         if reason:
             self.history.converged, self.history.reason = True, reason
         return reason is None
+
+    def _place(self) -> int:
+        """Give the place among all of the stage that the last step belonged to."""
+        return (self.state.step - 1) // self._stage_length()
 
     def _return_to_best(self) -> None:
         state = self.state
