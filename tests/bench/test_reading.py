@@ -69,5 +69,5 @@ def test_peers_are_compared_with_another_toolkit_by_their_gaps():
     lines = [line for line in lines_of(records, {}) if "Libra" in line]
     assert len(lines) == 2
     assert "5000 rows" in lines[0]
-    assert lines[0].endswith("on 2 of 3 networks; farther: sachs.")
-    assert lines[1].endswith("on 0 of 1 networks; farther: asia.")
+    assert lines[0].endswith("MT 2 of 3 (not sachs).")
+    assert lines[1].endswith("MT 0 of 1 (not asia).")

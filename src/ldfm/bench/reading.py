@@ -130,18 +130,19 @@ def _beside(theirs: dict[str, Any] | None, ours: dict[str, Any] | None) -> str:
 
 def _against_libra(records: Records) -> list[str]:
     """Say for each peer whether it is as close to the true network as that of the Libra toolkit is on its rows."""
-    libra = read_libra()
-    lines = []
+    libra, found = read_libra(), defaultdict(list)
     for rows, model in dict.fromkeys((key.rows, key.model) for key in libra):
         both = [key for key in libra if (key.rows, key.model) == (rows, model) and key in records]
         gaps = {key.network: (records[key]["gap"]["mean"], libra[key]) for key in both}
         farther = [name for name, (ours, theirs) in gaps.items() if ours is None or ours > theirs + NEAR]
         if gaps:
-            lines.append(
-                f"- {_where(rows)}, {MODELS[model].title}: no more than {NEAR} farther below the true network than the Libra "
-                f"toolkit's is on its rows, on {len(gaps) - len(farther)} of {len(gaps)} networks; farther: {_listed(farther)}."
-            )
-    return lines
+            exceptions = f" (not {_listed(farther)})" if farther else ""
+            found[rows].append(f"{MODELS[model].title} {len(gaps) - len(farther)} of {len(gaps)}{exceptions}")
+    return [
+        f"- {_where(rows)}, networks on which a peer is at most {NEAR} farther below the true network than that of the Libra "
+        f"toolkit is on its own rows: {'; '.join(parts)}."
+        for rows, parts in found.items()
+    ]
 
 
 def _effort(records: Records, effort: Records) -> list[str]:
