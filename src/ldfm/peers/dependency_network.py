@@ -16,7 +16,7 @@ from ldfm.tables import Kinds, MergedRows, TableError, merge_rows
 from ldfm.types import Booleans, Codes, Floats, Integers
 
 LEAF_COSTS = (1.0, 2.0, 4.0, 8.0, 16.0)
-STRENGTHS = (1.0, 3.0, 10.0, 30.0)
+STRENGTHS = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 
 
 class Choice(NamedTuple):
