@@ -19,7 +19,6 @@ _STYLES = {
     "spn": ("#a3b18a", "v"),
     "moat": ("#3d5a40", "P"),
     "g-ldfm": ("#f2a541", "o"),
-    "g-ldfm-counted": ("#b08968", "+"),
     "t-ldfm-printed": ("#999999", "x"),
     "t-ldfm": ("#f6cd8b", "o"),
     "ldfm-s": ("#e07a2f", "o"),

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ldfm import peers
-from ldfm.bench.counting import counted_sampling
 from ldfm.bench.printed_sampler import CHAINS, printed_sampling
 from ldfm.bench.protocol import SPLITS, Questions, Rows, draw_questions
 from ldfm.estimator import LDFM
@@ -200,15 +199,8 @@ def _ask_ldfm(method: Method) -> Callable[[Any, Rows, Questions, Run], QueryResu
 
 
 def _ask_as_printed(model: LDFM, rows: Rows, questions: Questions, run: Run) -> QueryResult:
-    return _ask_by(printed_sampling(model.weights_, run.effort.peer_chains or CHAINS), model, rows, questions, run)
-
-
-def _ask_by_counting(model: LDFM, rows: Rows, questions: Questions, run: Run) -> QueryResult:
-    return _ask_by(counted_sampling(model.weights_), model, rows, questions, run)
-
-
-def _ask_by(sampling: gibbs.Sampling, model: LDFM, rows: Rows, questions: Questions, run: Run) -> QueryResult:
     merged, asked = merge_questions(rows.test[: len(questions.asked)], *questions)
+    sampling = printed_sampling(model.weights_, run.effort.peer_chains or CHAINS)
     starts = gibbs.Starts.of(unmerged(model.draws_), np.random.default_rng(run.seed))
     seed = np.random.SeedSequence(run.seed)
     return gibbs.query(sampling, starts, merged, asked, seed, run.n_jobs).of_rows(merged.places)
@@ -235,7 +227,6 @@ MODELS: dict[str, Model] = {
     "spn": Model("SPN", "spn", _ask),
     "moat": Model("MoAT", "moat", _ask, ("peer_chains",)),
     "g-ldfm": Model("LDFM by EM, collapsed Gibbs", "em", _ask_ldfm("gibbs"), (*_EM, "sweeps")),
-    "g-ldfm-counted": Model("LDFM by EM, Gibbs draws counted", "em", _ask_by_counting, _EM),
     "t-ldfm-printed": Model("LDFM by EM, tree sampler as printed", "em", _ask_as_printed, (*_EM, "peer_chains")),
     "t-ldfm": Model("LDFM by EM, tree sampler corrected", "em", _ask_ldfm("tree"), (*_EM, "sweeps")),
     "ldfm-s": Model("LDFM-S by EM", "em-s", _ask_ldfm("auto"), (*_EM, "sweeps")),

@@ -21,7 +21,7 @@ from ldfm.bench.tables import (
     read_records,
 )
 
-OURS, PAPERS, COUNTED = "ldfm", "g-ldfm", "g-ldfm-counted"
+OURS, PAPERS = "ldfm", "g-ldfm"
 NEAR = 0.02  # of a printed number: other rows of the same networks differ by as much
 SURE = 2.0  # standard errors of a difference
 ENOUGH = 0.005  # twice the effort must move scores by less
@@ -34,11 +34,8 @@ def lines_of(records: Records, effort: Records) -> list[str]:
     sizes = sorted({key.rows for key in records} - {0}, reverse=True)
     lines, tables = [], []
     for rows in sizes:
-        lines += [
-            _against_printed(records, published, rows, model)
-            for model in (PAPERS, COUNTED)
-            if any(key.rows == rows and key.model == model for key in records)
-        ]
+        if any(key.rows == rows and key.model == PAPERS for key in records):
+            lines.append(_against_printed(records, published, rows))
         if any(key.rows == rows and key.model == OURS for key in records):
             lines.append(_against_best(records, published, rows))
             tables += _against_peers(records, rows)
@@ -67,19 +64,20 @@ def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     return found
 
 
-def _against_printed(records: Records, published: Published, rows: int, model: str) -> str:
-    """Say how far the paper's own model, asked in one way, is from what the paper says of it."""
+def _against_printed(records: Records, published: Published, rows: int) -> str:
+    """Say how far the paper's own model is from what the paper says of it."""
 
     def compared() -> Iterator[tuple[str, str]]:
         for network in networks_of(records):
-            ours, key = _by_share(records, Key(rows, _SPLIT, model, network)), Key(rows, _SPLIT, PAPERS, network)
+            key = Key(rows, _SPLIT, PAPERS, network)
+            ours = _by_share(records, key)
             if ours is not None and key in published:
                 off = ours - published[key]
                 yield "near" if abs(off) <= NEAR else "higher" if off > 0 else "lower", f"{network} ({off:+.3f})"
 
     found = _grouped(compared())
     return (
-        f"- {_where(rows)}, {MODELS[model].title}, divided as the paper does: within {NEAR} of the printed number on "
+        f"- {_where(rows)}, {MODELS[PAPERS].title}, divided as the paper does: within {NEAR} of the printed number on "
         f"{len(found['near'])} of {sum(map(len, found.values()))} networks: {_listed(found['near'])}. "
         f"Higher: {_listed(found['higher'])}. Lower: {_listed(found['lower'])}."
     )
