@@ -34,7 +34,11 @@ def test_printed_numbers_are_compared_as_the_paper_divides():
     printed = {network: published[Key(5000, SPLIT, "g-ldfm", network)] for network in ("asia", "sachs", "child")}
     off = {"asia": 0.019, "sachs": -0.03, "child": 0.04}
     records = {Key(5000, SPLIT, "g-ldfm", name): record(0.1, by_share=printed[name] + by) for name, by in off.items()}
-    line, *_ = lines_of(records, {})
+    child = records[Key(5000, SPLIT, "g-ldfm", "child")]["result"]
+    child["score"]["mean"] = 2.0 * child["score_by_share"]["mean"]
+    child["cmll"] = {"mean": 2.0 * (printed["child"] - 0.01)}
+    line, one_by_one, *_ = lines_of(records, {})
+    assert one_by_one.endswith("is this far from the printed number: child (-0.010).")
     assert "on 1 of 3 networks: asia (+0.019). Higher: child (+0.040). Lower: sachs (-0.030)." in line
     best = max(
         value for key, value in published.items() if (key.rows, key.split, key.network) == (5000, SPLIT, "alarm")
