@@ -3,10 +3,11 @@
 import json
 
 import numpy as np
+import pytest
 from typer.testing import CliRunner
 
 from ldfm.bench import samplers
-from ldfm.bench.printed_sampler import printed_sampling
+from ldfm.bench.printed_sampler import make_scratch, printed_sampling, printed_sweep
 from ldfm.bench.samplers import (
     KERNELS,
     Problem,
@@ -90,6 +91,35 @@ def test_the_printed_sampler_is_right_without_arcs_between_variables_only():
     off = [error_as_printed(random_weights(cardinalities, seed, decades=2.0)) for seed in range(4)]
     assert min(in_errors for _, in_errors in off) > 10
     assert max(nats for nats, _ in off) > 0.2
+
+
+def chance_as_printed(weights, codes, parents, i, code):
+    """Give the chance of a value of variable i, over all arcs into it from variables that are not below it."""
+
+    def is_below(p):
+        while p not in (-1, i):
+            p = parents[p]
+        return p == i
+
+    rows = [0, *(1 + weights.offsets[p] + codes[p] for p in range(len(codes)) if not is_below(p))]
+    arcs = weights.folded[rows, weights.offsets[i] : weights.offsets[i + 1]].sum(axis=0)
+    return arcs[code] / arcs.sum()
+
+
+def test_sweeps_as_printed_give_the_chances_of_a_plain_loop():
+    weights = random_weights((2, 3, 2, 4, 2, 2), seed=5)
+    rng = np.random.default_rng(0)
+    codes, parents, met = np.zeros(6, dtype=np.int64), np.full(6, -1), np.empty(6)
+    clamped, wanted = np.array([-1, 2, -1, -1, -1, -1]), np.array([1, -1, 0, 3, 1, 0])
+    codes[1] = 2
+    scratch = make_scratch(6, 4)
+    for _ in range(50):
+        before, forest = codes.copy(), parents.copy()
+        printed_sweep(fold(weights), clamped, codes, parents, rng, wanted, met, scratch)
+        for i in range(6):  # the sweep again, with what it chose
+            if clamped[i] < 0:
+                assert met[i] == pytest.approx(chance_as_printed(weights, before, forest, i, wanted[i]), rel=1e-12)
+            before[i], forest[i] = codes[i], parents[i]
 
 
 def test_root_mean_square_has_the_spread_between_queries():

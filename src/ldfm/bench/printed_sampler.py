@@ -6,6 +6,8 @@ children out, of which it says that the acceptance rate is one. It is not, so th
 Answers are made from them as for every other sampler: averaged conditionals, query variables clamped in turn.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -23,45 +25,157 @@ EFFORT = Effort(40, 20, 4)
 METHOD = "tree as printed (biased)"
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _is_below(parents, p, i):
-    while p not in (-1, i):
-        p = parents[p]
-    return p == i
+class _Scratch(NamedTuple):
+    """Arrays that sweeps work in.
+
+    Attributes
+    ----------
+    rows
+        (n + 1,): row in the table of the root, then of each variable's value.
+    first, after
+        (n,): first child of each variable and its next sibling, -1 where there is none.
+    below
+        (n,): variables below the one that is drawn.
+    sums
+        (most values,): weight of all arcs into each value.
+    """
+
+    rows: Integers
+    first: Integers
+    after: Integers
+    below: Integers
+    sums: Floats
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def printed_sweep(model, clamped, codes, parents, generator, wanted, met):
-    """Draw value and parent of each variable as printed; fill `met` (n,) with the chance that it gave to the value wanted."""
-    n = codes.shape[0]
-    table, offsets = model.table, model.offsets
-    weights = np.empty(model.most * (n + 1))
-    for i in range(n):
+def make_scratch(n, most):
+    """Allocate what sweeps of n variables work in."""
+    rows, first, after, below = np.empty((4, n + 1), dtype=np.int64)
+    return _Scratch(rows, first, after, below, np.empty(most))
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _enter(model, codes, parents, scratch):
+    """Note the values and children of all variables."""
+    scratch.rows[0] = 0
+    scratch.first[:] = -1
+    for i in range(codes.shape[0]):
+        scratch.rows[1 + i] = 1 + model.offsets[i] + codes[i]
+        _hang(parents[i], i, scratch)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _hang(parent, i, scratch):
+    """Make i the first child of a parent; those of the root are never asked for."""
+    if parent >= 0:
+        scratch.after[i] = scratch.first[parent]
+        scratch.first[parent] = i
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _take_off(parent, i, scratch):
+    """Take i out of the children of its parent."""
+    if parent < 0:
+        return
+    if scratch.first[parent] == i:
+        scratch.first[parent] = scratch.after[i]
+        return
+    child = scratch.first[parent]
+    while scratch.after[child] != i:
+        child = scratch.after[child]
+    scratch.after[child] = scratch.after[i]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _find_below(i, scratch):
+    """Fill in the variables below i; give how many."""
+    below, count, done = scratch.below, 0, 0
+    parent = i
+    while True:
+        child = scratch.first[parent]
+        while child >= 0:
+            below[count] = child
+            count += 1
+            child = scratch.after[child]
+        if done == count:
+            return count
+        parent = below[done]
+        done += 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _add_at(weights, places):
+    """Add the weights at some places, in four sums: in one each addition would wait for the one before."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = places.shape[0] // 4 * 4
+    for k in range(0, whole, 4):
+        a += weights[places[k]]
+        b += weights[places[k + 1]]
+        c += weights[places[k + 2]]
+        d += weights[places[k + 3]]
+    for k in range(whole, places.shape[0]):
+        a += weights[places[k]]
+    return (a + b) + (c + d)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _choose_at(weights, places, left):
+    """Give the first of some places where the weights so far exceed `left`; rounding never ends in a weight of 0."""
+    last = 0
+    for k in range(places.shape[0]):
+        weight = weights[places[k]]
+        if weight > 0.0:
+            last = k
+            left -= weight
+            if left < 0.0:
+                break
+    return last
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_one(model, i, low, high, code, generator, scratch):
+    """Draw value and parent of variable i among the values low .. high - 1; give both, and the chance that `code` had."""
+    rows, sums = scratch.rows, scratch.sums
+    total = 0.0
+    for v in range(low, high):
+        sums[v - low] = _add_at(model.by_child[model.offsets[i] + v], rows)
+        total += sums[v - low]
+    chance = sums[code - low] / total if low <= code < high else 0.0
+    value = choose(sums[: high - low], generator.random())
+    weights = model.by_child[model.offsets[i] + low + value]
+    return low + value, _choose_at(weights, rows, generator.random() * sums[value]) - 1, chance
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def printed_sweep(model, clamped, codes, parents, generator, wanted, met, scratch):
+    """Draw value and parent of each variable as printed; fill `met` (n,) with the chance that it gave to the value wanted.
+
+    O(n S) for S values of all variables together.
+    """
+    offsets, rows = model.offsets, scratch.rows
+    _enter(model, codes, parents, scratch)
+    for i in range(codes.shape[0]):
+        count = _find_below(i, scratch)
+        for p in scratch.below[:count]:
+            rows[1 + p] = rows[1 + i]  # an arc from a variable to itself weighs 0: none of these can be chosen
         low, high = (0, offsets[i + 1] - offsets[i]) if clamped[i] < 0 else (clamped[i], clamped[i] + 1)
-        total, of_wanted = 0.0, 0.0
-        for p in range(-1, n):
-            row = 0 if p < 0 else 1 + offsets[p] + codes[p]
-            allowed = p < 0 or not _is_below(parents, p, i)
-            for v in range(low, high):
-                weight = table[row, offsets[i] + v] if allowed else 0.0
-                weights[(v - low) * (n + 1) + 1 + p] = weight
-                total += weight
-                of_wanted += weight if v == wanted[i] else 0.0
-        met[i] = of_wanted / total
-        chosen = choose(weights[: (high - low) * (n + 1)], generator.random())
-        codes[i] = low + chosen // (n + 1)
-        parents[i] = chosen % (n + 1) - 1
+        _take_off(parents[i], i, scratch)
+        codes[i], parents[i], met[i] = _draw_one(model, i, low, high, wanted[i], generator, scratch)
+        _hang(parents[i], i, scratch)
+        rows[1 + i] = 1 + offsets[i] + codes[i]
+        for p in scratch.below[:count]:
+            rows[1 + p] = 1 + offsets[p] + codes[p]
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _run(model, clamped, states, forests, sweeps, wanted, generator, sums, squares):
     """Run all chains; `sums` and `squares` (chains, n) take the chances of the wanted values that they meet."""
-    met = np.zeros(states.shape[1])
+    met, scratch = np.zeros(states.shape[1]), make_scratch(states.shape[1], model.most)
     sums[:] = 0.0
     squares[:] = 0.0
     for c in range(states.shape[0]):
         for _ in range(sweeps):
-            printed_sweep(model, clamped, states[c], forests[c], generator, wanted, met)
+            printed_sweep(model, clamped, states[c], forests[c], generator, wanted, met, scratch)
             for i in range(met.shape[0]):
                 sums[c, i] += met[i]
                 squares[c, i] += met[i] * met[i]
