@@ -45,8 +45,8 @@ class Effort:
     """
 
     em_iterations: int = 100
-    alphas: tuple[float, ...] = (1.0, 0.0, -2.0)
-    tuning_queries: int = 40
+    alphas: tuple[float, ...] = (1.1, 1.0, 0.0)
+    tuning_queries: int = 100
     likelihood_steps: int | None = None
     sweeps: int = 6_000
     peer_chains: int | None = None
