@@ -4,7 +4,15 @@ from numba import njit
 
 from ldfm.kernels.elimination import make_workspace
 from ldfm.kernels.extended_range import choose, draw_forest
-from ldfm.kernels.forest_draws import can_reach_all, cumulate_columns, draw_by_walks, draw_forests
+from ldfm.kernels.forest_draws import (
+    can_reach_all,
+    cumulate_columns,
+    draw_by_walks,
+    draw_forests,
+    find_partners,
+    walk_past_partners,
+    walk_plainly,
+)
 from ldfm.kernels.sweeps import Folded, draw_forests_of
 from matrices import random_arcs
 from oracles.forests import forest_weights
@@ -76,8 +84,8 @@ def test_draws_in_the_extended_range_match_enumeration():
 def test_a_walk_that_forgets_to_erase_loops_is_caught():
     """The check must be able to fail: parents drawn one by one from their columns, cycles redrawn, is not the distribution."""
     arcs = reachable_arcs(3, 9, 1, 0.0, 0.3)
-    cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulative = np.empty((3, 4))
+    cumulate_columns(arcs, cumulative)
     rng = np.random.default_rng(2)
     wrong = []
     for _ in range(DRAWS):
@@ -92,16 +100,18 @@ def test_a_walk_that_forgets_to_erase_loops_is_caught():
     assert p_value(kept, truth) < FALSE_ALARM
 
 
-def test_short_walks_alone_are_exact_too():
+@pytest.mark.parametrize("walk", [walk_plainly, draw_by_walks])
+@pytest.mark.parametrize("budget", [0, 3, 6])
+def test_short_walks_alone_are_exact_too(walk, budget):
     """Why giving up is allowed: the number of steps of a walk does not depend on the forest it ends with."""
     arcs = reachable_arcs(3, 10, 1, 0.0, 0.1)
-    cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulative = np.empty((3, 4))
+    cumulate_columns(arcs, cumulative)
     generator = np.random.default_rng(3)
     kept = []
     while len(kept) < DRAWS:
         parents = np.empty(3, dtype=np.int64)
-        if draw_by_walks(cumulative, partners, 6, generator, parents):
+        if walk(cumulative, budget, generator, parents):
             kept.append(tuple(parents.tolist()))
     assert p_value(kept, probabilities(arcs)) > FALSE_ALARM
 
@@ -124,13 +134,14 @@ def test_loops_between_partners_that_are_skipped_leave_draws_exact(n, budget):
     """However soon walks are given up: what is counted must not depend on the forest."""
     arcs = paired_arcs(n, 11)
     cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulate_columns(arcs, cumulative)
+    find_partners(cumulative, partners)
     assert partners.tolist() == {2: [1, 0], 3: [1, 0, -1], 4: [1, 0, 3, 2]}[n]
     generator = np.random.default_rng(12)
     kept = []
     while len(kept) < DRAWS:
         parents = np.empty(n, dtype=np.int64)
-        if draw_by_walks(cumulative, partners, budget, generator, parents):
+        if walk_past_partners(cumulative, partners, budget, generator, parents):
             kept.append(tuple(parents.tolist()))
     assert p_value(kept, probabilities(arcs)) > FALSE_ALARM
 
@@ -139,7 +150,7 @@ def test_loops_between_partners_that_are_skipped_leave_draws_exact(n, budget):
 def _walk_many(cumulative, partners, budget, generator, kept):
     found = 0
     while found < len(kept):
-        if draw_by_walks(cumulative, partners, budget, generator, kept[found]):
+        if walk_past_partners(cumulative, partners, budget, generator, kept[found]):
             found += 1
 
 
@@ -148,7 +159,8 @@ def test_what_walks_count_does_not_depend_on_the_forest(budget):
     """Weak partners, whose loops are often parts of longer ones, and many draws: a loop that is counted wrongly shows."""
     arcs = np.array([[0.2, 0.4, 0.3], [0.0, 2.0, 1.0], [2.5, 0.0, 0.7], [0.9, 1.2, 0.0]])
     cumulative, partners = np.empty((3, 4)), np.empty(3, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulate_columns(arcs, cumulative)
+    find_partners(cumulative, partners)
     assert partners.tolist() == [1, 0, -1]
     kept = np.empty((400_000, 3), dtype=np.int64)
     _walk_many(cumulative, partners, budget, np.random.default_rng(16), kept)
@@ -161,10 +173,12 @@ def test_partners_are_mutual_and_leave_each_other():
     arcs[2, 0] = arcs[1, 1] = 5.0  # 0 and 1 lead to each other
     arcs[4, 2] = arcs[3, 3] = 1.0  # 2 and 3 hardly lead anywhere else: running sums are too coarse for them
     cumulative, partners = np.empty((4, 5)), np.empty(4, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulate_columns(arcs, cumulative)
+    find_partners(cumulative, partners)
     assert partners.tolist() == [1, 0, -1, -1]
     arcs[3, 0] = 6.0  # 0 rather leads to 2
-    cumulate_columns(arcs, cumulative, partners)
+    cumulate_columns(arcs, cumulative)
+    find_partners(cumulative, partners)
     assert partners.tolist() == [-1, -1, -1, -1]
 
 

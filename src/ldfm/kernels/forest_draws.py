@@ -2,10 +2,11 @@
 
 Wilson's algorithm walks from each variable to its parents until it meets the forest drawn so far, and erases loops. It takes
 2-3 n steps for many rows and any number for rows with strong loops and weak roots. Most loops go to and fro between two variables,
-each of which is the other's most probable parent. Such *partners* are known beforehand, and their loops are not walked but skipped.
+each of which is the other's most probable parent. Such *partners* can be found beforehand, and their loops are then not walked but
+skipped: walks that take long are begun again in this way.
 
 The loops that are popped are independent of the forest it ends with, and so is the number of steps without those that were
-skipped. So giving up after a number of steps and drawing in another way leaves the draws exact. The other way:
+skipped. So giving up after a number of steps and drawing in another way leaves the draws exact. The last way:
 leave each variable j alone in turn, draw its parent i with probability arcs[i, j] * escape(i, j) (see `forest_sums`), and let
 the walk from j always go there from then on. That is one run of the schedule, O(1.5 n^3) for forests of four arc matrices.
 """
@@ -21,6 +22,7 @@ from ldfm.kernels.lanes import LANES
 ROOT = -1
 NO_FOREST = -2
 OFF_PATH, IN_FOREST = -1, -2  # places of variables that are not on the path of a walk
+PLAIN_STEPS_A_VARIABLE = 3  # of erased loops, before partners are looked for: that takes about as long
 MOST_RETURNS = 1.0 - 1e-6  # nearer to 1, running sums say too little of how a pair is left, and walks give up instead
 _draw_forest_extended = extended_range.draw_forest
 
@@ -72,8 +74,8 @@ def find_partners(cumulative, partners):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def cumulate_columns(arcs, cumulative, partners):
-    """Fill `cumulative` (n, n + 1): row j the running sums of column j, scaled to end in 1; and `partners` (n,), found in them."""
+def cumulate_columns(arcs, cumulative):
+    """Fill `cumulative` (n, n + 1): row j the running sums of column j, scaled to end in 1."""
     height, n = arcs.shape
     for j in range(n):
         largest = 0.0
@@ -85,16 +87,12 @@ def cumulate_columns(arcs, cumulative, partners):
             cumulative[j, i] = total
         for i in range(height):
             cumulative[j, i] /= total
-    find_partners(cumulative, partners)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _step_up(cumulative, j, i, cut, uniform):
-    """Give the parent of j at the quantile `uniform` of the weights in `cumulative`, that of i less by `cut`."""
+def _step_up(cumulative, j, share):
+    """Give the parent of j where its running sums come to `share`."""
     low, high = 0, cumulative.shape[1] - 1
-    share = uniform * (cumulative[j, high] - cut)
-    if share >= cumulative[j, 1 + i] - cut:
-        share += cut
     while low < high:
         middle = (low + high) // 2
         if cumulative[j, middle] > share:
@@ -105,6 +103,35 @@ def _step_up(cumulative, j, i, cut, uniform):
     while low > 0 and cumulative[j, low] == cumulative[j, low - 1]:
         low -= 1
     return low - 1
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _step_from_pair(cumulative, j, i, cut, uniform):
+    """Give the parent of j at the quantile `uniform` of the weights in `cumulative`, that of i less by `cut`."""
+    share = uniform * (cumulative[j, cumulative.shape[1] - 1] - cut)
+    return _step_up(cumulative, j, share + cut if share >= cumulative[j, 1 + i] - cut else share)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def walk_plainly(cumulative, budget, generator, parents):
+    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether at most `budget` steps were erased in loops."""
+    n = parents.shape[0]
+    done = np.zeros(n, dtype=np.bool_)
+    left = budget + n
+    for start in range(n):
+        j = start
+        while j != ROOT and not done[j]:
+            left -= 1
+            if left < 0:
+                return False
+            # a step out of a loop writes over the one into it, which erases the loop
+            parents[j] = _step_up(cumulative, j, generator.random() * cumulative[j, n])
+            j = parents[j]
+        j = start
+        while j != ROOT and not done[j]:
+            done[j] = True
+            j = parents[j]
+    return True
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -121,12 +148,8 @@ def _come_to(k, path, places, length):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_by_walks(cumulative, partners, budget, generator, parents):
-    """Draw one forest by Wilson's algorithm into `parents` (n,); give whether the loops erased had at most `budget` steps in all.
-
-    `cumulative` (n, n + 1) has running sums of the weights of the parents of each variable, root first, and `partners` is what was
-    found for them. Loops between partners do not count, and without a cut `_step_up` draws from all parents.
-    """
+def walk_past_partners(cumulative, partners, budget, generator, parents):
+    """Draw one forest as `walk_plainly` does, but skip loops between partners, which do not count either."""
     n = parents.shape[0]
     path, places = np.empty(n, dtype=np.int64), np.full(n, OFF_PATH)
     erased = 0
@@ -140,19 +163,19 @@ def draw_by_walks(cumulative, partners, budget, generator, parents):
                 length = _come_to(j, path, places, length)
             i = partners[j]
             if i == ROOT or places[i] == IN_FOREST:
-                k = _step_up(cumulative, j, 0, 0.0, generator.random())
+                k = _step_up(cumulative, j, generator.random() * cumulative[j, n])
             else:
                 back, weight = _share(cumulative, i, j), cumulative[j, 1 + i] - cumulative[j, i]
                 if generator.random() < _share(cumulative, j, i) * back and 0 <= places[i] < length - 2:
                     # to i, which was met earlier, and from there straight to j; all later such loops change nothing
                     erased += length - places[i]
                     length = _come_to(j, path, places, _come_to(i, path, places, length))
-                k = _step_up(cumulative, j, i, weight * back, generator.random())
+                k = _step_from_pair(cumulative, j, i, weight * back, generator.random())
                 if k == i:  # and from there not back to j
                     erased += length - places[i] if 0 <= places[i] < length - 2 else 0
                     length = _come_to(i, path, places, length)
                     weight = cumulative[i, 1 + j] - cumulative[i, j]
-                    k = _step_up(cumulative, i, j, weight, generator.random())
+                    k = _step_from_pair(cumulative, i, j, weight, generator.random())
             if k != ROOT and places[k] >= 0:
                 erased += length - places[k]
                 length = _come_to(k, path, places, length)
@@ -163,6 +186,20 @@ def draw_by_walks(cumulative, partners, budget, generator, parents):
             parents[path[place]] = path[place + 1] if place + 1 < length else j
             places[path[place]] = IN_FOREST
     return True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_by_walks(cumulative, budget, generator, parents):
+    """Draw one forest by walks into `parents` (n,); give whether the loops erased had at most `budget` steps in all.
+
+    `cumulative` (n, n + 1) has running sums of the weights of the parents of each variable, root first.
+    """
+    n = parents.shape[0]
+    if walk_plainly(cumulative, min(budget, PLAIN_STEPS_A_VARIABLE * n), generator, parents):
+        return True
+    partners = np.empty(n, dtype=np.int64)
+    find_partners(cumulative, partners)
+    return walk_past_partners(cumulative, partners, budget, generator, parents)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -241,13 +278,13 @@ def draw_forests(arcs, work, budget, generator, parents):
     if not can_reach_all(arcs):
         parents[:, :] = NO_FOREST
         return 0
-    cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
-    cumulate_columns(arcs, cumulative, partners)
+    cumulative = np.empty((n, n + 1))
+    cumulate_columns(arcs, cumulative)
     matrices, group = np.empty((LANES, n + 1, n)), np.empty((LANES, n), dtype=np.int64)
     at_hand = 0
     eliminated = 0
     for draw in range(draws):
-        if budget > 0 and draw_by_walks(cumulative, partners, budget, generator, parents[draw]):
+        if budget > 0 and draw_by_walks(cumulative, budget, generator, parents[draw]):
             continue
         eliminated += 1
         if at_hand == 0:

@@ -36,15 +36,15 @@ def draw_forests_of_logs(logs, schedule, budget, generator, parents):
     By walks that erase loops of at most `budget` steps a forest, else by elimination; see `forest_draws`.
     """
     n = logs.shape[1]
-    matrix, cumulative, partners = np.empty(logs.shape), np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    matrix, cumulative = np.empty(logs.shape), np.empty((n, n + 1))
     scale_logs(logs, matrix)
     walkable = True
     for j in range(n):
         walkable &= matrix[:, j].max() > 0.0
     if walkable:
-        cumulate_columns(matrix, cumulative, partners)
+        cumulate_columns(matrix, cumulative)
     for draw in range(parents.shape[0]):
-        if walkable and draw_by_walks(cumulative, partners, budget, generator, parents[draw]):
+        if walkable and draw_by_walks(cumulative, budget, generator, parents[draw]):
             continue
         if draw == 0 and not (walkable and log_forest_sum_of_logs(logs) > -inf):
             parents[:] = NO_FOREST
@@ -60,15 +60,14 @@ def walk_forest(model, cells, logs, generator, parents):
     leaves its distribution as it is.
     """
     n = cells.shape[0]
-    matrix, cumulative = np.empty(logs.shape), np.empty((n, n + 1))
-    partners, found = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
+    matrix, cumulative, found = np.empty(logs.shape), np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
     fill_logs(model, cells, logs)
     scale_logs(logs, matrix)
     for j in range(n):
         if not matrix[:, j].max() > 0.0:
             return False
-    cumulate_columns(matrix, cumulative, partners)
-    if not draw_by_walks(cumulative, partners, SHORT_STEPS_A_VARIABLE * n, generator, found):
+    cumulate_columns(matrix, cumulative)
+    if not draw_by_walks(cumulative, SHORT_STEPS_A_VARIABLE * n, generator, found):
         return False
     parents[:] = found
     return True

@@ -14,7 +14,7 @@ from numba import njit
 
 from ldfm.kernels.arc_matrices import fill_arc_matrices
 from ldfm.kernels.extended_range import choose
-from ldfm.kernels.forest_draws import draw_by_elimination, draw_by_walks, draw_forests, find_partners
+from ldfm.kernels.forest_draws import draw_by_elimination, draw_by_walks, draw_forests
 from ldfm.kernels.lanes import LANES
 from ldfm.kernels.tree_messages import draw_values, order_from_roots, send_down, send_up
 from ldfm.types import Floats, Integers
@@ -67,15 +67,13 @@ def draw_forests_of(model, codes, work, generator, parents):
     Rows whose walks take long wait for each other, to be drawn LANES at a time.
     """
     rows, n = codes.shape
-    cumulative, partners = np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
+    cumulative = np.empty((n, n + 1))
     matrices, waiting = np.empty((LANES, n + 1, n)), np.empty(LANES, dtype=np.int64)
     count = 0
     for row in range(rows):
         ordinary = _cumulate(model, codes[row], cumulative)
-        if ordinary:
-            find_partners(cumulative, partners)
-            if draw_by_walks(cumulative, partners, WALK_STEPS_A_VARIABLE * n, generator, parents[row]):
-                continue
+        if ordinary and draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, parents[row]):
+            continue
         fill_arc_matrices(model.table, model.offsets, codes[row : row + 1], matrices[count : count + 1])
         if not ordinary:
             draw_forests(matrices[count], work, WALK_STEPS_A_VARIABLE * n, generator, parents[row : row + 1])

@@ -86,9 +86,9 @@ def _draw_tree(model, codes, matrices, cumulative, work, generator, parents):
         for b in range(1, n):
             other = model.offsets[names[b]] + codes[names[b]]
             matrices[0, a, b - 1] = 0.0 if a == b else model.edges[value, other]
-    drawn, partners = np.empty((1, n - 1), dtype=np.int64), np.empty(n - 1, dtype=np.int64)
-    cumulate_columns(matrices[0], cumulative, partners)
-    if not draw_by_walks(cumulative, partners, WALK_STEPS_A_VARIABLE * n, generator, drawn[0]):
+    drawn = np.empty((1, n - 1), dtype=np.int64)
+    cumulate_columns(matrices[0], cumulative)
+    if not draw_by_walks(cumulative, WALK_STEPS_A_VARIABLE * n, generator, drawn[0]):
         draw_forests(matrices[0], work, 0, generator, drawn)
     # in the forest -1 is the root, here place 0, and 0 is place 1
     for b in range(1, n):
