@@ -105,8 +105,8 @@ def test_units_are_standardised_and_come_back():
 def test_a_few_outliers_do_not_make_a_column_wide():
     numbers = np.random.default_rng(0).standard_cauchy(500) * 3.0 + 10.0
     column = learn_table(read_source({"a": numbers})).schema.columns[0]
-    assert column.centre == pytest.approx(10.0, abs=1.0)
-    assert 2.0 < column.scale < 8.0 < numbers.std()
+    assert column.units.centre == pytest.approx(10.0, abs=1.0)
+    assert 2.0 < column.units.scale < 8.0 < numbers.std()
 
 
 @pytest.mark.parametrize(

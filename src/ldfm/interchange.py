@@ -101,7 +101,8 @@ def to_arviz(
     if not missing.any():
         raise TableError("row 0 has no unknown cell to draw")
     states = _run_chains(model, known, (chains, draws, sweeps), method)
-    logs = log_sums(model.weights_, states.reshape(-1, len(columns)), model.n_jobs) - model.schema_.log_scales.sum()
+    flat = states.reshape(-1, len(columns))
+    logs = log_sums(model.weights_, flat, model.n_jobs) - model.schema_.log_slopes(flat)
     groups: dict[str, dict[str, Any]] = {"posterior": {}, "sample_stats": {"lp": logs.reshape(states.shape[:2])}}
     dimensions: dict[str, list[str]] = {}
     labels: dict[str, Any] = {}
@@ -113,7 +114,7 @@ def to_arviz(
                 value if column.is_continuous else str(value)
             )
         elif column.is_continuous:
-            groups["posterior"][column.name] = column.centre + column.scale * drawn
+            groups["posterior"][column.name] = column.units.numbers(drawn)
         else:
             groups["posterior"][column.name] = np.eye(len(column.values))[drawn.astype(np.int64)]
             dimensions[column.name] = [f"{column.name}_value"]

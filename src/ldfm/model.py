@@ -30,6 +30,7 @@ from ldfm.tables import (
     Schema,
     Table,
     TableError,
+    bend_columns,
     encode,
     fill_missing,
     learn_table,
@@ -44,7 +45,7 @@ from ldfm.tables import (
     template_of,
     weights_of_rows,
 )
-from ldfm.types import Booleans, Floats, Integers, Rows
+from ldfm.types import Floats, Integers, Rows
 from ldfm.version import __version__
 from ldfm.weights import ArcWeights, Variant
 
@@ -75,6 +76,7 @@ class ForestModel(Pictures):
         tol: float = 1e-5,
         validation_fraction: float | None = None,
         kinds: Kinds = None,
+        bend: bool = True,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
@@ -88,6 +90,7 @@ class ForestModel(Pictures):
         self.tol = tol
         self.validation_fraction = validation_fraction
         self.kinds = kinds
+        self.bend = bend
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -110,7 +113,10 @@ class ForestModel(Pictures):
         """
         check_settings(self._settings())
         table = learn_table(read_source(X), self.kinds)
-        return self._learn(table, sample_weight, warm=self.warm_start)
+        row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
+        if self.bend:
+            table = bend_columns(table, row_weights)
+        return self._learn(table, row_weights, warm=self.warm_start)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Go on learning from more rows, from the weights there are; the first call is a `fit` and fixes columns and values.
@@ -127,10 +133,11 @@ class ForestModel(Pictures):
         if not hasattr(self, "weights_"):
             return self.fit(X, sample_weight=sample_weight)
         check_settings(self._settings())
-        return self._learn(encode(read_source(X), self.schema_), sample_weight, warm=True)
-
-    def _learn(self, table: Table, sample_weight: Any, *, warm: bool) -> Self:
+        table = encode(read_source(X), self.schema_)
         row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
+        return self._learn(table, row_weights, warm=True)
+
+    def _learn(self, table: Table, row_weights: Floats | None, *, warm: bool) -> Self:
         seed = self._seed()
         train, held_out = hold_out(table.codes, row_weights, self.validation_fraction, self.objective, seed)
         settings = FitSettings(
@@ -221,7 +228,7 @@ class ForestModel(Pictures):
         With continuous columns it is a log density, in the table's units.
         """
         weights, codes = self._fitted_weights(), self._complete(X, "log_forest_sum").codes
-        sums: Floats = forests.log_sums(weights, codes, self.n_jobs) - self.schema_.log_scales.sum()
+        sums: Floats = forests.log_sums(weights, codes, self.n_jobs) - self.schema_.log_slopes(codes)
         return sums
 
     def log_partition(self) -> Estimate:
@@ -244,7 +251,7 @@ class ForestModel(Pictures):
         if log_partition == -np.inf:
             raise ValueError("no row has positive probability under this model, so rows have no scores")
         logs = self._engine().log_evidence(merged, self._spawn(), self.verbose)
-        scores: Floats = logs - log_partition - self._log_scales(~missing_cells(merged.codes))
+        scores: Floats = logs - log_partition - self.schema_.log_slopes(merged.codes, ~missing_cells(merged.codes))
         return scores[merged.places]
 
     def score(self, X: Any, y: Any = None) -> float:  # noqa: ARG002
@@ -302,7 +309,7 @@ class ForestModel(Pictures):
         table = self._encoded(X)
         merged, distinct = merge_questions(table.codes, *roles_of_cells(table, query, evidence))
         found = self._engine().queries(merged, distinct, method, Budget.of(budget), self._spawn(), self.verbose)
-        return found.of_rows(merged.places, self._log_scales(distinct))
+        return found.of_rows(merged.places, self.schema_.log_slopes(merged.codes, distinct))
 
     def most_probable(self, X: Any, method: Method = "auto") -> Any:
         """Give `X` with every missing cell filled by the jointly most probable completion of its row.
@@ -340,7 +347,8 @@ class ForestModel(Pictures):
         found = self._engine().marginals(merged, method, Budget(), self._spawn(), self.verbose)
         best = np.stack([np.argmax(values, axis=1) for values in found.means], axis=1).astype(table.codes.dtype)
         for place, numbers in found.numbers.items():
-            best[:, place] = numbers.means
+            units = self.schema_.columns[place].units
+            best[:, place] = units.cells(numbers.in_units(units).means)
         return fill_missing(table, best[merged.places])
 
     def sample(self, n: int = 1, evidence: Mapping[Any, Any] | None = None) -> Any:
@@ -395,7 +403,8 @@ class ForestModel(Pictures):
         """Write the model to one file, whole or not at all; `ldfm.load` reads it."""
         weights = self._fitted_weights()
         settings = settings_to_json(self._settings())
-        draws = getattr(self, "draws_", None)
+        # whoever opens the file should not have to wait for them
+        draws = self._draws() if len(self.history_) else getattr(self, "draws_", None)
         record = ModelRecord(self.schema_, weights, settings, self.history_, __version__, draws)
         write_model(Path(path), record)
 
@@ -416,11 +425,6 @@ class ForestModel(Pictures):
     def _engine(self) -> Engine:
         self._answers.n_jobs = self.n_jobs  # may have been changed since the fit
         return self._answers
-
-    def _log_scales(self, cells: Booleans) -> Floats:
-        """Give (rows,) what the log density of some cells (rows, n) loses on the way to the table's units."""
-        lost: Floats = np.where(cells, self.schema_.log_scales, 0.0).sum(axis=1)
-        return lost
 
     def _seed(self) -> int:
         return int(self._spawn().generate_state(1)[0])
@@ -453,7 +457,9 @@ def read_model_as(kind: type[Model], path: Path) -> Model:
         for column in record.schema.columns
         if (column.type_name == "float") != column.is_continuous
     }
-    model = kind(**settings_from_json(record.settings), kinds=kinds or None)
+    # a mixed table none of whose columns is bent was learned so, or would be again
+    bend = not record.schema.is_mixed or any(column.units.bend for column in record.schema.columns)
+    model = kind(**settings_from_json(record.settings), kinds=kinds or None, bend=bend)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
     model._adopt(record.schema, record.weights, record.history, record.draws, named=record.schema.names != places)
     return model

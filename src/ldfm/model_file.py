@@ -3,8 +3,8 @@
 A safetensors file is 8 bytes with the length of a JSON header, the header, and the raw numbers. Ours has the arrays ``table``
 (S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, perhaps ``draws`` (at most 4096, n), int16 codes drawn from the model.
 Where a column is continuous there are ``intercepts``, ``slopes`` and ``deviations`` like ``table`` too, draws are float64, and the
-format version is 2. One metadata entry ``ldfm`` with a JSON object: format, format_version, library_version, schema, settings,
-history.
+format version is 2, or 3 where one is on a bent scale. One metadata entry ``ldfm`` with a JSON object: format, format_version,
+library_version, schema, settings, history.
 """
 
 import json
@@ -28,7 +28,7 @@ from ldfm.types import Rows
 from ldfm.weights import ArcWeights
 
 FORMAT = "ldfm-model"
-FORMAT_VERSION, DISCRETE_VERSION = 2, 1  # of models with continuous columns, and of others
+FORMAT_VERSION = 3  # the newest; files have the oldest that can hold their model
 MAX_DRAWS = 4096
 _MAX_HEADER = 1 << 24
 _MAX_ARRAYS = 8 * 4 * (MAX_VALUES + 1) ** 2
@@ -56,7 +56,7 @@ def write_model(path: Path, record: ModelRecord) -> None:
     """Write a model file, whole or not at all."""
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if record.schema.is_mixed else DISCRETE_VERSION,
+        "format_version": _version_for(record.schema),
         "library_version": record.library_version,
         "schema": record.schema.to_json(),
         "settings": record.settings,
@@ -79,6 +79,13 @@ def write_model(path: Path, record: ModelRecord) -> None:
         )
     with written_whole(path) as temporary:
         temporary.write_bytes(content)
+
+
+def _version_for(schema: Schema) -> int:
+    """Give the format version that can hold a model of this schema."""
+    if any(column.units.bend for column in schema.columns):
+        return 3
+    return 2 if schema.is_mixed else 1
 
 
 def read_model(path: Path) -> ModelRecord:
@@ -126,8 +133,10 @@ def _read(file: Any) -> ModelRecord:
     if len(header["schema"]) > MAX_VALUES:
         raise ValueError(f"it has {len(header['schema'])} columns, more than any model")
     schema = Schema.from_json(header["schema"])
-    if schema.is_mixed and header["format_version"] < FORMAT_VERSION:
-        raise ValueError(f"format version {header['format_version']} has no continuous columns")
+    if header["format_version"] < _version_for(schema):
+        raise ValueError(
+            f"format version {header['format_version']} has no continuous columns, or none on a bent scale"
+        )
     arrays = _read_arrays(file, sum(schema.cardinalities), len(schema.columns), mixed=schema.is_mixed)
     draws = _check_draws(arrays.get("draws"), schema)
     weights: ArcWeights | MixedWeights

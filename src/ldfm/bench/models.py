@@ -143,7 +143,8 @@ def fit_weights(
     weights = found.weights
     model = LDFM.from_weights(weights.root, weights.arcs, weights.stop, values=names)
     model.set_params(n_jobs=run.n_jobs, random_state=run.seed)
-    model.draws_ = found.draws
+    if found.draws is not None:
+        model.draws_ = found.draws
     last = found.history.steps[-1]
     return Fit(model, {"iterations": last.iteration, "objective": last.objective, "stopped": found.history.reason})
 
@@ -201,7 +202,7 @@ def _ask_ldfm(method: Method) -> Callable[[Any, Rows, Questions, Run], QueryResu
 def _ask_as_printed(model: LDFM, rows: Rows, questions: Questions, run: Run) -> QueryResult:
     merged, asked = merge_questions(rows.test[: len(questions.asked)], *questions)
     sampling = printed_sampling(model.weights_, run.effort.peer_chains or CHAINS)
-    starts = gibbs.Starts.of(unmerged(model.draws_), np.random.default_rng(run.seed))
+    starts = gibbs.Starts.of(unmerged(model._draws()), np.random.default_rng(run.seed))
     seed = np.random.SeedSequence(run.seed)
     return gibbs.query(sampling, starts, merged, asked, seed, run.n_jobs).of_rows(merged.places)
 

@@ -30,6 +30,7 @@ def fit(
     validation: Annotated[float | None, typer.Option(help="Share of the rows held out to stop by.")] = None,
     discrete: Annotated[list[str] | None, typer.Option(help="Column of numbers to take as categories.")] = None,
     continuous: Annotated[list[str] | None, typer.Option(help="Column of whole numbers to take as continuous.")] = None,
+    bend: Annotated[bool, typer.Option(help="Model skewed columns of numbers on a bent scale.")] = True,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File that keeps the state of a long fit; the same command goes on from it.")
     ] = None,
@@ -52,6 +53,7 @@ def fit(
         tol=tol,
         validation_fraction=validation,
         kinds=dict.fromkeys(discrete or [], "discrete") | dict.fromkeys(continuous or [], "continuous"),
+        bend=bend,
         checkpoint=checkpoint,
         random_state=seed,
         n_jobs=jobs,
@@ -102,9 +104,10 @@ def info(model: ModelFile, as_json: Json = False) -> None:
     print(f"{'variable':{width}}  {'type':8}  values")
     for column in record.schema.columns:
         if column.is_continuous:
-            print(
-                f"{shown(column.name):{width}}  {column.type_name:8}  around {column.centre:.4g}, give or take {column.scale:.4g}"
-            )
+            units = column.units
+            bent = "" if units.bend is None else ", on a bent scale"
+            where = f"around {units.centre:.4g}, give or take {units.scale:.4g}{bent}"
+            print(f"{shown(column.name):{width}}  {column.type_name:8}  {where}")
             continue
         values = ", ".join(shown(value) for value in column.values[:8])
         more = f", ... ({len(column.values)} in all)" if len(column.values) > 8 else ""

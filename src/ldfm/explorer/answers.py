@@ -42,7 +42,7 @@ class Answers:
     def description(self) -> Document:
         """Give the variables and their values."""
         variables = [
-            {"name": column.name, "kind": column.kind, "centre": column.centre, "scale": column.scale}
+            {"name": column.name, "kind": column.kind, "centre": column.units.centre, "scale": column.units.scale}
             if column.is_continuous
             else {"name": column.name, "kind": column.kind, "values": list(map(text_of, column.values))}
             for column in self.model.schema_.columns

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from scipy.special import ndtr
 
-from ldfm.tables import Schema
+from ldfm.tables import PLAIN, Schema, Units
 from ldfm.types import Booleans, Floats, Integers
 
 Method = Literal["auto", "exact", "gibbs", "tree", "blocked"]
@@ -124,11 +124,11 @@ class QueryResult:
     n_query: Integers
     diagnostics: Diagnostics
 
-    def of_rows(self, places: Integers, log_scales: Floats | float = 0.0) -> "QueryResult":
-        """Give the answers of rows that are copies of these, at `places`, in units so much larger."""
+    def of_rows(self, places: Integers, log_slopes: Floats | float = 0.0) -> "QueryResult":
+        """Give the answers of rows that are copies of these, at `places`, in units with these slopes."""
         return QueryResult(
-            (self.joint - log_scales)[places],
-            (self.marginal - log_scales)[places],
+            (self.joint - log_slopes)[places],
+            (self.marginal - log_slopes)[places],
             self.joint_se[places],
             self.marginal_se[places],
             self.n_query[places],
@@ -147,13 +147,16 @@ class Numbers:
     deviations
         (rows,): posterior standard deviations.
     normals
-        (rows, kept, 2): mean and deviation of normal densities, whose average is the posterior density.
+        (rows, kept, 2): mean and deviation of normal densities of cells, whose average is the posterior density.
+    units
+        What cells are of the numbers.
     """
 
     means: Floats
     mean_errors: Floats
     deviations: Floats
     normals: Floats
+    units: Units = PLAIN
 
     @classmethod
     def known(cls, cells: Floats, kept: int) -> "Numbers":
@@ -165,18 +168,22 @@ class Numbers:
 
     def only(self, rows: Integers) -> "Numbers":
         """Give those of some rows."""
-        return Numbers(self.means[rows], self.mean_errors[rows], self.deviations[rows], self.normals[rows])
+        means, errors, deviations = self.means[rows], self.mean_errors[rows], self.deviations[rows]
+        return Numbers(means, errors, deviations, self.normals[rows], self.units)
 
-    def of_rows(self, places: Integers, centre: float, scale: float) -> "Numbers":
-        """Give those of rows that are copies of these, at `places`, in other units."""
-        normals = self.normals[places] * scale
-        normals[:, :, 0] += centre
-        return Numbers(
-            centre + scale * self.means[places],
-            scale * self.mean_errors[places],
-            scale * self.deviations[places],
-            normals,
-        )
+    def in_units(self, units: Units) -> "Numbers":
+        """Give those of cells as those of the numbers that the cells stand for."""
+        if units.bend is None:
+            errors, deviations = units.scale * self.mean_errors, units.scale * self.deviations
+            return Numbers(units.numbers(self.means), errors, deviations, self.normals, units)
+        # on a bent scale the mean is not where that of cells is: it is that of the normal densities, of which only some are kept
+        means, variances, slopes = units.bend.moments(self.normals[..., 0], self.normals[..., 1])
+        known = (self.normals[..., 1] == 0).all(axis=1)
+        between = np.where(known, 0.0, means.var(axis=1))
+        errors = np.hypot(slopes.mean(axis=1) * self.mean_errors, np.sqrt(between / means.shape[1]))
+        deviations = np.sqrt(variances.mean(axis=1) + between)
+        centres = np.where(known, units.numbers(self.means), units.centre + units.scale * means.mean(axis=1))
+        return Numbers(centres, units.scale * errors, units.scale * deviations, self.normals, units)
 
     def quantiles(self, levels: Sequence[float] | Floats) -> Floats:
         """Give (rows, levels): the numbers below which the posterior has these probabilities."""
@@ -190,13 +197,13 @@ class Numbers:
             middle = (low + high) / 2
             below = ndtr((middle[:, :, None] - means[:, None, :]) / deviations[:, None, :]).mean(axis=2) < wanted
             low, high = np.where(below, middle, low), np.where(below, high, middle)
-        found: Floats = (low + high) / 2
-        return found
+        return self.units.numbers((low + high) / 2)
 
     def below(self, numbers: Floats) -> Floats:
         """Give (rows,): the posterior probability of less than these numbers, one a row."""
         deviations = np.maximum(self.normals[..., 1], 1e-300)
-        found: Floats = ndtr((numbers[:, None] - self.normals[..., 0]) / deviations).mean(axis=1)
+        cells = self.units.cells(numbers)
+        found: Floats = ndtr((cells[:, None] - self.normals[..., 0]) / deviations).mean(axis=1)
         return found
 
     def bins(self, row: int, count: int = 8) -> tuple[list[str], Floats]:
@@ -204,7 +211,7 @@ class Numbers:
         low, high = self.only(np.array([row])).quantiles([0.005, 0.995])[0]
         edges = np.linspace(low, high, count + 1)
         means, deviations = self.normals[row, :, 0], np.maximum(self.normals[row, :, 1], 1e-300)
-        below = ndtr((edges[:, None] - means) / deviations).mean(axis=1)
+        below = ndtr((self.units.cells(edges)[:, None] - means) / deviations).mean(axis=1)
         return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)], np.diff(below)
 
     def density(self, row: int, grid: Sequence[float] | Floats) -> Floats:
@@ -212,8 +219,10 @@ class Numbers:
         means, deviations = self.normals[row, :, 0], self.normals[row, :, 1]
         if not (deviations > 0).all():
             raise ValueError(f"row {row}: the cell is known, so it has no density")
-        z = (np.asarray(grid, dtype=np.float64)[:, None] - means) / deviations
-        found: Floats = (np.exp(-0.5 * z * z) / deviations).mean(axis=1) / np.sqrt(2.0 * np.pi)
+        cells = self.units.cells(np.asarray(grid, dtype=np.float64))
+        z = (cells[:, None] - means) / deviations
+        slopes = np.exp(self.units.log_slopes(cells))
+        found: Floats = (np.exp(-0.5 * z * z) / deviations).mean(axis=1) / np.sqrt(2.0 * np.pi) / slopes
         return found
 
 

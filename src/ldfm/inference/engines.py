@@ -44,7 +44,7 @@ class Posteriors(NamedTuple):
             table.schema,
             table.source.frame.implementation if table.source.frame is not None else None,
             {
-                columns[place].name: numbers.of_rows(places, columns[place].centre, columns[place].scale)
+                columns[place].name: numbers.in_units(columns[place].units).only(places)
                 for place, numbers in self.numbers.items()
             },
         )

@@ -65,11 +65,11 @@ class FitSettings:
 
 
 class Fitted(NamedTuple):
-    """What learning gives: weights, a record, and draws of the model (draws, n) to start chains from."""
+    """What learning gives: weights, a record, and draws of the model (draws, n) to start chains from; EM makes none."""
 
     weights: Any  # ArcWeights or MixedWeights, as what learning started from
     history: History
-    draws: Rows
+    draws: Rows | None
 
 
 def hold_out(
@@ -136,12 +136,9 @@ def learn(
     if isinstance(start, MixedWeights):
         raise TypeError("weights of a mixed model cannot start a discrete one")
     if settings.objective == "generation":
-        weights, history = _learn_generation(rows, start, uniform, settings, validation)
-        draws = draw_from(weights, settings.seed, settings.n_jobs)
-    else:
-        weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
-        draws = draw_from(weights, settings.seed, settings.n_jobs, chains)
-    return Fitted(weights, history, draws)
+        return Fitted(*_learn_generation(rows, start, uniform, settings, validation), None)
+    weights, history, chains = _learn_likelihood(rows, start, uniform, settings, validation)
+    return Fitted(weights, history, draw_from(weights, settings.seed, settings.n_jobs, chains))
 
 
 def _learn_mixed(
@@ -150,8 +147,7 @@ def _learn_mixed(
     going_on = start if isinstance(start, MixedWeights) else None
     first = first_weights(rows, uniform) if going_on is None else uniform
     if settings.objective == "generation":
-        weights, history = _learn_generation(rows, going_on, first, settings, validation)
-        return Fitted(weights, history, draw_from(weights, settings.seed, settings.n_jobs))
+        return Fitted(*_learn_generation(rows, going_on, first, settings, validation), None)
     steps = MixedLikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)
     if settings.max_iter is not None:
         steps = replace(steps, max_iter=settings.max_iter)

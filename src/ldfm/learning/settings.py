@@ -1,8 +1,8 @@
 """Settings of a fit: checks of what users give, and settings <-> JSON for model files.
 
 In a model file there are known names with values a fit accepts, in both directions. Threads, progress and checkpoints belong to
-whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds, which the schema
-shows.
+whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds and bend, which the
+schema shows.
 """
 
 from collections.abc import Callable, Mapping
@@ -39,6 +39,8 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of an estimator that no fit can be made with; the error names the first."""
     _check_model(settings["variant"], settings["objective"], settings["prior"])
     _check_stopping(settings)
+    if not isinstance(settings["bend"], (bool, np.bool_)):
+        raise ValueError(f"bend must be True or False, not {settings['bend']!r}")
     check_n_jobs(settings["n_jobs"])
     if settings["checkpoint"] is not None:
         check_target(Path(settings["checkpoint"]))

@@ -158,7 +158,7 @@ def predict_numbers(model: ForestModel, codes: Rows, seed: int) -> NumberPredict
     for place in continuous.tolist():
         here, column = np.flatnonzero(cells == place), model.schema_.columns[place]
         predicted = answer.numbers[column.name].only(here)
-        numbers[here] = column.centre + column.scale * codes[rows[here], place]
+        numbers[here] = column.units.numbers(codes[rows[here], place])
         means[here], below[here] = predicted.means, predicted.below(numbers[here])
     return NumberPredictions(cells, numbers, means, below)
 

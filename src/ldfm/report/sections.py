@@ -278,7 +278,7 @@ def _calibrated_numbers(subject: Subject, numbers: NumberPredictions) -> list[Pa
     lines = []
     for place in np.unique(numbers.variables).tolist():
         part, column = numbers.of_variable(place), subject.model.schema_.columns[place]
-        alone = float(column.scale * known_cells(subject.codes, place).std())
+        alone = float(column.units.numbers(known_cells(subject.codes, place)).std())
         errors = (Shown(float(error), f"{error:.4g}") for error in (part.error, alone))
         lines.append((subject.name(place), len(part.numbers), percent(part.covered), *errors))
     header = ("variable", "cells", "inside the middle 90%", "root mean square error", "column alone")
@@ -342,7 +342,8 @@ def _independent_scores(schema: Schema, codes: Rows, scored: Rows) -> Floats:
         cells = scored[known, place]
         if column.is_continuous:
             numbers = known_cells(codes, place)
-            total[known] += norm.logpdf(cells, numbers.mean(), max(numbers.std(), 1e-9)) - np.log(column.scale)
+            logs = norm.logpdf(cells, numbers.mean(), max(numbers.std(), 1e-9))
+            total[known] += logs - column.units.log_slopes(cells)
         else:
             shares = frequencies(codes, place, len(column.values))
             total[known] += np.log(shares[cells.astype(np.int64)])

@@ -1,5 +1,6 @@
 """A user's table -> schema and integer codes."""
 
+from ldfm.tables.bending import bend_columns
 from ldfm.tables.cells import Source, TableError
 from ldfm.tables.encoding import Kinds, Table, encode, learn_table, refuse_missing
 from ldfm.tables.evidence import row_of_evidence
@@ -8,9 +9,12 @@ from ldfm.tables.merging import MergedRows, merge_rows, unmerged, weights_of_row
 from ldfm.tables.roles import Columns, merge_questions, roles_of_cells
 from ldfm.tables.schema import MISSING, Column, Schema, missing_cells, only_cells
 from ldfm.tables.sources import read_source
+from ldfm.tables.units import PLAIN, Bend, Units
 
 __all__ = [
     "MISSING",
+    "PLAIN",
+    "Bend",
     "Column",
     "Columns",
     "Kinds",
@@ -19,6 +23,8 @@ __all__ = [
     "Source",
     "Table",
     "TableError",
+    "Units",
+    "bend_columns",
     "encode",
     "fill_missing",
     "in_order",

@@ -8,6 +8,7 @@ import numpy as np
 from ldfm.tables.cells import Cells, TableError
 from ldfm.tables.schema import MISSING, Column
 from ldfm.tables.texts import text_as
+from ldfm.tables.units import Units
 from ldfm.types import Floats
 
 OUTLIERS = 4.0  # how much larger the standard deviation may be than quartiles say before the quartiles are taken
@@ -28,7 +29,7 @@ def learn_numbers(cells: Cells, values: Sequence[Any], *, whole: bool) -> Column
         scale = robust
     if not scale * unit > 1e-300 or scale <= 1e-14:  # a constant
         scale = 1.0
-    return Column(cells.name, (), cells.dtype, "continuous", float(centre * unit), float(scale * unit), whole)
+    return Column(cells.name, (), cells.dtype, "continuous", Units(float(centre * unit), float(scale * unit)), whole)
 
 
 def encode_numbers(cells: Cells, column: Column) -> Floats:
@@ -37,12 +38,12 @@ def encode_numbers(cells: Cells, column: Column) -> Floats:
     numbers = np.full(len(values) + 1, np.nan)  # index -1 is the last entry: missing stays missing
     for index, value in enumerate(values):
         fine = isinstance(value, (int, float)) and not isinstance(value, bool)
-        number = (float(value) - column.centre) / column.scale if fine else np.nan
-        if not abs(number) < FARTHEST:
+        number = float(value) if fine else np.nan
+        if not abs(number - column.units.centre) / column.units.scale < FARTHEST:
             complaint = "is not finite, or beyond what can be computed with" if fine else "is no number"
             raise TableError(
                 f"column {cells.name!r} row {cells.first_row(index)}: value {cells.distinct[index]!r} {complaint}"
             )
         numbers[index] = number
-    standardised: Floats = numbers[cells.indices]
+    standardised: Floats = column.units.cells(numbers)[cells.indices]
     return standardised

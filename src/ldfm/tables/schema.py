@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ldfm.tables.units import PLAIN, Units
 from ldfm.types import Booleans, Floats, Rows
 
 Scalar = str | int | float | bool | date | datetime
@@ -71,8 +72,8 @@ class Column:
         The dtype the column had in the table it was learned from, for people to read.
     kind
         "discrete" or "continuous".
-    centre, scale
-        Of a continuous column: models see (number - centre) / scale.
+    units
+        Of a continuous column: what models see instead of its numbers.
     whole
         Whether its numbers are whole, and come back so.
     """
@@ -81,8 +82,7 @@ class Column:
     values: tuple[Scalar, ...]
     dtype: str
     kind: Kind = "discrete"
-    centre: float = 0.0
-    scale: float = 1.0
+    units: Units = PLAIN
     whole: bool = False
 
     @property
@@ -101,7 +101,7 @@ class Column:
         """Give the values that codes stand for, or the numbers that standardised ones stand for, in the user's units."""
         if not self.is_continuous:
             return [self.values[code] for code in codes.astype(np.int64)]
-        numbers = self.centre + self.scale * np.asarray(codes, dtype=np.float64)
+        numbers = self.units.numbers(np.asarray(codes, dtype=np.float64))
         return [int(number) for number in np.rint(numbers)] if self.whole else [float(number) for number in numbers]
 
     def shown(self, code: Any) -> Any:
@@ -112,8 +112,8 @@ class Column:
     def to_json(self) -> dict[str, Any]:
         """Give what `from_json` reads."""
         if self.is_continuous:
-            numbers = {"centre": self.centre, "scale": self.scale}
-            return {"name": self.name, "kind": self.kind, "dtype": self.dtype, "type": self.type_name, **numbers}
+            units = self.units.to_json()
+            return {"name": self.name, "kind": self.kind, "dtype": self.dtype, "type": self.type_name, **units}
         values = [v.isoformat() if isinstance(v, date) else v for v in self.values]
         return {"name": self.name, "kind": self.kind, "dtype": self.dtype, "type": self.type_name, "values": values}
 
@@ -142,18 +142,18 @@ class Column:
 
 
 def _continuous_from_json(record: Mapping[str, Any]) -> Column:
-    if set(record) != {"name", "kind", "dtype", "type", "centre", "scale"}:
-        raise ValueError("a continuous column must have exactly the fields name, kind, dtype, type, centre and scale")
-    name, dtype, type_, centre, scale = (record[k] for k in ("name", "dtype", "type", "centre", "scale"))
+    if set(record) - {"bend"} != {"name", "kind", "dtype", "type", "centre", "scale"}:
+        raise ValueError(
+            "a continuous column must have exactly the fields name, kind, dtype, type, centre and scale, and perhaps bend"
+        )
+    name, dtype, type_ = (record[k] for k in ("name", "dtype", "type"))
     if not isinstance(name, str) or not isinstance(dtype, str) or type_ not in ("int", "float"):
         raise ValueError(f"continuous column {name!r}: needs text as name and dtype, and int or float as type")
-    if (
-        type(centre) is not float
-        or type(scale) is not float
-        or not (isfinite(centre) and isfinite(scale) and scale > 0)
-    ):
-        raise ValueError(f"column {name!r}: centre must be a finite number and scale a positive one")
-    return Column(name, (), dtype, "continuous", centre, scale, type_ == "int")
+    try:
+        units = Units.from_json(record)
+    except ValueError as error:
+        raise ValueError(f"column {name!r}: {error}") from error
+    return Column(name, (), dtype, "continuous", units, type_ == "int")
 
 
 def missing_cells(codes: Rows) -> Booleans:
@@ -224,10 +224,14 @@ class Schema:
         """Whether any variable is continuous: rows are then cells, not codes."""
         return any(self.continuous)
 
-    @cached_property
-    def log_scales(self) -> Floats:
-        """(n,): log scale of each continuous column, 0 of others: what a log density loses on the way to the user's units."""
-        return np.array([np.log(column.scale) if column.is_continuous else 0.0 for column in self.columns])
+    def log_slopes(self, cells: Rows, kept: Booleans | None = None) -> Floats:
+        """Give (rows,) what the log density of rows, or of their cells `kept` (rows, n), loses on the way to the user's units."""
+        lost = np.zeros(len(cells))
+        for place, column in enumerate(self.columns):
+            if column.is_continuous:
+                slopes = column.units.log_slopes(cells[:, place])
+                lost += slopes if kept is None else np.where(kept[:, place], slopes, 0.0)
+        return lost
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give what `from_json` reads."""
