@@ -52,6 +52,19 @@ from ldfm.weights import ArcWeights, Variant
 Model = TypeVar("Model", bound="ForestModel")
 
 
+class _Draws:
+    """Draws of a model, made when they are first asked for: asking about rows is not to change a model, as scikit-learn sees it."""
+
+    def __init__(self, rows: Rows | None) -> None:
+        self.rows = rows
+
+    def of(self, weights: ArcWeights | MixedWeights, n_jobs: int | None) -> Rows:
+        """Give them, from the model that has these weights."""
+        if self.rows is None:
+            self.rows = draw_from(weights, 0, n_jobs)
+        return self.rows
+
+
 class ForestModel(Pictures):
     """An LDFM without scikit-learn around it; parameters and attributes are those of `ldfm.LDFM`.
 
@@ -61,7 +74,7 @@ class ForestModel(Pictures):
     schema_: Schema
     weights_: Any
     history_: History
-    draws_: Rows
+    _kept_draws: "_Draws"
     _partition: Estimate | None
     _template: Any
     n_features_in_: int
@@ -171,13 +184,10 @@ class ForestModel(Pictures):
         self.history_ = history
         self.n_iter_ = history.steps[-1].iteration if len(history) else 0
         self.n_features_in_ = len(schema.columns)
+        self._kept_draws = _Draws(draws)
         self._answers = engine_of(weights, self._draws)
         self._partition = None
         self._template = None
-        if draws is not None:
-            self.draws_ = draws
-        elif hasattr(self, "draws_"):
-            del self.draws_
         if named:
             self.feature_names_in_ = np.array(schema.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -404,7 +414,7 @@ class ForestModel(Pictures):
         weights = self._fitted_weights()
         settings = settings_to_json(self._settings())
         # whoever opens the file should not have to wait for them
-        draws = self._draws() if len(self.history_) else getattr(self, "draws_", None)
+        draws = self._draws() if len(self.history_) else self._kept_draws.rows
         record = ModelRecord(self.schema_, weights, settings, self.history_, __version__, draws)
         write_model(Path(path), record)
 
@@ -433,10 +443,16 @@ class ForestModel(Pictures):
         return seed_sequence(self.random_state)
 
     def _draws(self) -> Rows:
-        """Give draws of the model to start chains from, made now if the model came without."""
-        if not hasattr(self, "draws_"):
-            self.draws_ = draw_from(self.weights_, 0, self.n_jobs)
-        return self.draws_
+        return self._kept_draws.of(self._fitted_weights(), self.n_jobs)
+
+    @property
+    def draws_(self) -> Rows:
+        """Draws of the model (draws, n), from which chains start; made now if it came without."""
+        return self._draws()
+
+    @draws_.setter
+    def draws_(self, rows: Rows) -> None:
+        self._kept_draws.rows = rows
 
     def _encoded(self, X: Any) -> Table:
         self._fitted_weights()

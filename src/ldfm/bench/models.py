@@ -202,7 +202,7 @@ def _ask_ldfm(method: Method) -> Callable[[Any, Rows, Questions, Run], QueryResu
 def _ask_as_printed(model: LDFM, rows: Rows, questions: Questions, run: Run) -> QueryResult:
     merged, asked = merge_questions(rows.test[: len(questions.asked)], *questions)
     sampling = printed_sampling(model.weights_, run.effort.peer_chains or CHAINS)
-    starts = gibbs.Starts.of(unmerged(model._draws()), np.random.default_rng(run.seed))
+    starts = gibbs.Starts.of(unmerged(model.draws_), np.random.default_rng(run.seed))
     seed = np.random.SeedSequence(run.seed)
     return gibbs.query(sampling, starts, merged, asked, seed, run.n_jobs).of_rows(merged.places)
 
