@@ -42,9 +42,10 @@ class BayesianNetwork(DensityPeer, LearningPeer):
     max_parents
         Most parents of a variable.
     answers
-        "exact": junction tree. "gibbs": Gibbs sampling with sequential clamping.
+        "exact": junction tree. "gibbs": Gibbs sampling, evidence and query clamped one variable after another.
     chains, burn_in, first_sweeps, sweeps
-        Effort of "gibbs" a row: chains, and sweeps of each before averaging, averaged at first, and averaged after each clamp.
+        Effort of "gibbs" a row: chains, and sweeps of each before evidence is clamped, averaged once all of it is, and averaged
+        after each clamp of a query variable; half as many follow each clamp of evidence.
     validation_fraction, kinds, n_jobs, random_state
         See `LearningPeer`. Exact answers take one thread.
 
@@ -65,10 +66,10 @@ class BayesianNetwork(DensityPeer, LearningPeer):
         pseudo_count: float | None = None,
         max_parents: int = 6,
         answers: Literal["exact", "gibbs"] = "exact",
-        chains: int = 200,
-        burn_in: int = 50,
-        first_sweeps: int = 20,
-        sweeps: int = 4,
+        chains: int = 800,
+        burn_in: int = 2,
+        first_sweeps: int = 5,
+        sweeps: int = 1,
         validation_fraction: float = 0.2,
         kinds: Kinds = None,
         n_jobs: int | None = None,
@@ -184,6 +185,7 @@ def to_network_tables(network: Network) -> NetworkTables:
         _starts(sizes)[:-1],
         np.concatenate([table.ravel() for table in network.tables]),
         np.array(network.cardinalities, dtype=np.int64),
+        np.array(network.order, dtype=np.int64),
     )
 
 

@@ -31,7 +31,8 @@ class DependencyNetwork(LearningPeer):
     """Dependency network of probability trees.
 
     The trees need not agree on a joint distribution: answers are what ordered Gibbs sampling, variables in column order, tends to.
-    They carry standard errors.
+    They carry standard errors. Where trees are near-deterministic that limit is far away for any chain, and answers say what chains
+    find that start from training rows.
 
     Parameters
     ----------
@@ -41,7 +42,8 @@ class DependencyNetwork(LearningPeer):
     strength
         Weight, in rows, of a node's distribution in those of its children; None: chosen on held-out rows, for each variable.
     chains, burn_in, first_sweeps, sweeps
-        Effort a row: chains, and sweeps of each before averaging, averaged at first, and averaged after each clamp.
+        Effort a row: chains, and sweeps of each before averaging, averaged at first, and averaged after each clamp. Half of the
+        chains are drawn again at each clamp, the others stay alone.
     validation_fraction, kinds, n_jobs, random_state
         See `LearningPeer`.
 
@@ -203,4 +205,5 @@ def _to_arrays(trees: list[_Tree], cardinalities: tuple[int, ...]) -> Probabilit
         np.concatenate([equal for _, equal in shifted]).astype(np.int64),
         probabilities,
         np.array(cardinalities, dtype=np.int64),
+        np.arange(len(cardinalities)),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from ldfm.inference.answers import Diagnostics, QueryResult
 from ldfm.parallel import map_in_order
 from ldfm.peers.base import AGREED, TARGET_SE, count_states
-from ldfm.peers.kernels.clamping import Effort, answer_row
+from ldfm.peers.kernels.clamping import Effort, Question, answer_row, sweeps_of_evidence
 from ldfm.peers.kernels.conditionals import NetworkTables, ProbabilityTrees
 from ldfm.tables import MISSING, MergedRows
 from ldfm.types import Booleans, Codes, Floats, Integers
@@ -54,6 +54,8 @@ class Sampling(NamedTuple):
         Sweeps of each.
     method
         What diagnostics call it.
+    clamps_evidence
+        Whether chains start anywhere and evidence is clamped on the way; else they start near it, with all of it in place.
     """
 
     answer: Callable[[Integers, Integers, Booleans, np.random.Generator, Floats], None]
@@ -61,17 +63,25 @@ class Sampling(NamedTuple):
     chains: int
     sweeps: Effort
     method: str = "gibbs"
+    clamps_evidence: bool = False
 
 
 def conditional_sampling(
     model: NetworkTables | ProbabilityTrees, chains: int, sweeps: Effort, method: str = "gibbs"
 ) -> Sampling:
-    """Give Gibbs sampling from the conditionals of a model."""
+    """Give Gibbs sampling from the conditionals of a model.
+
+    Those of a Bayesian network belong to one joint distribution: its forward draws, drawn again at every clamp, stay draws of it.
+    Those of a dependency network need not; there evidence is put in at once and half of the chains are left alone.
+    """
+    agree = isinstance(model, NetworkTables)
+    alone = 0 if agree else chains // 2
 
     def answer(states: Integers, codes: Integers, asked: Booleans, generator: np.random.Generator, out: Floats) -> None:
-        answer_row(model, states, codes, asked, sweeps, generator, out)
+        known = (codes >= 0) & ~asked & (not agree)
+        answer_row(model, states, Question(codes, asked, known), alone, sweeps, generator, out)
 
-    return Sampling(answer, tuple(model.cardinalities.tolist()), chains, sweeps, method)
+    return Sampling(answer, tuple(model.cardinalities.tolist()), chains, sweeps, method, clamps_evidence=agree)
 
 
 def query(
@@ -88,7 +98,8 @@ def query(
     def one_row(item: tuple[int, np.random.SeedSequence]) -> Floats:
         row, own = item
         rng = np.random.default_rng(own)
-        states = starts.near(np.where(asked[row], MISSING, codes[row]), sampling.chains, rng)
+        in_place = ~asked[row] & (not sampling.clamps_evidence)
+        states = starts.near(np.where(in_place, codes[row], MISSING), sampling.chains, rng)
         out = np.empty(6)
         sampling.answer(states, codes[row], asked[row], rng, out)
         return out
@@ -97,13 +108,16 @@ def query(
     joint, joint_variance, marginal, marginal_variance, effective, r_hat = found.T
     joint_se, n_query = np.sqrt(joint_variance), asked.sum(axis=1).astype(np.int64)
     burn_in, first, each = sampling.sweeps
+    sweeps = burn_in + first + each * np.maximum(n_query - 1, 0)
+    if sampling.clamps_evidence:
+        sweeps += sweeps_of_evidence(sampling.sweeps) * ((codes >= 0) & ~asked).sum(axis=1)
     diagnostics = Diagnostics(
         sampling.method,
         np.zeros(len(codes), dtype=np.bool_),
         count_states(rows, asked, sampling.cardinalities),
         effective,
         r_hat,
-        sampling.chains * (burn_in + first + each * np.maximum(n_query - 1, 0)),
+        sampling.chains * sweeps,
         (joint_se <= TARGET_SE) & (r_hat <= AGREED),
     )
     return QueryResult(joint, marginal, joint_se, np.sqrt(marginal_variance), n_query, diagnostics)

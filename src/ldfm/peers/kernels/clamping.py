@@ -2,8 +2,12 @@
 
 log p(query | evidence) = sum over t of log p(q_t | evidence, q_1 .. q_t-1). Each term is the average of the conditional
 p(q_t | all other variables) over sweeps and chains; then chains are drawn again in proportion to that conditional (now they follow
-the posterior that knows q_t as well) and X_t stays at q_t. Counting how often chains show the whole query would hit a floor at one
-over the number of draws; averages of conditionals do not.
+the posterior that knows q_t as well) from all states visited since the last clamp, and X_t stays at q_t. Counting how often chains
+show the whole query would hit a floor at one over the number of draws; averages of conditionals do not.
+
+Evidence may be clamped in the same way, starting from draws of the model: chains that start with all of it in place are stuck
+where near-deterministic conditionals tie a variable to the value it had before. Chains may also be left alone, clamped but never
+drawn again. What no sweep can change dies out bit by bit where all are drawn again, and the next clamp may need it.
 """
 
 from math import log
@@ -13,37 +17,63 @@ import numpy as np
 from numba import njit
 
 from ldfm.kernels.extended_range import choose
-from ldfm.peers.kernels.conditionals import fill_conditional
+from ldfm.peers.kernels.conditionals import fill_conditional, plan_sweep
+from ldfm.types import Booleans, Floats, Integers
 
 
 class Effort(NamedTuple):
-    """Sweeps of each chain: thrown away at first, averaged for the cells' own posteriors, and averaged after each clamp."""
+    """Sweeps of each chain: at first, averaged for the cells' own posteriors given the evidence, and averaged after each clamp."""
 
     burn_in: int
     first: int
     each: int
 
 
-@njit(nogil=True, cache=True, error_model="numpy")
-def _sweep(model, free, state, codes, generator, chances, met):
-    """Draw every free variable anew, in order; fill `met` (n,) with the conditional probability of its code in `codes`."""
-    for i in range(free.shape[0]):
-        if not free[i]:
-            continue
-        fill_conditional(model, state, i, chances)
-        k = model.cardinalities[i]
-        total = 0.0
-        for v in range(k):
-            total += chances[v]
-        if codes[i] >= 0:
-            met[i] = chances[codes[i]] / total
-        state[i] = choose(chances[:k], generator.random())
+class Question(NamedTuple):
+    """What is asked of one row.
+
+    Attributes
+    ----------
+    codes
+        (n,): -1 where hidden.
+    asked
+        (n,): what is query.
+    known
+        (n,): evidence that is in place when chains start; the rest is clamped.
+    """
+
+    codes: Integers
+    asked: Booleans
+    known: Booleans
+
+
+class Population(NamedTuple):
+    """Chains of one row on their way.
+
+    Attributes
+    ----------
+    states
+        (chains, n): where chains are.
+    visited
+        (chains * most sweeps, n): the states after each sweep since the last clamp, chain by chain.
+    sums, squares
+        (chains, n): sums over these sweeps of the conditionals of the wanted codes, and of their squares.
+    free, wanted
+        (n,): what is not clamped; codes asked for, -1 elsewhere.
+    """
+
+    states: Integers
+    visited: Integers
+    sums: Floats
+    squares: Floats
+    free: Booleans
+    wanted: Integers
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _chance(model, state, i, code, chances):
-    """Give p(X_i = code | rest)."""
-    fill_conditional(model, state, i, chances)
+def _chance(model, state, i, code, counts, chances):
+    """Give p(X_i = code | rest); `chances` keeps the whole distribution up to a constant."""
+    fill_conditional(model, state, i, counts, chances)
     total = 0.0
     for v in range(model.cardinalities[i]):
         total += chances[v]
@@ -51,24 +81,76 @@ def _chance(model, state, i, code, chances):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_again(states, weights, generator, spare):
-    """Draw chains in proportion to `weights`, by one uniform number (systematic); give the effective number of chains."""
-    chains = states.shape[0]
+def _plan(model, free):
+    """Give what counts, the variables that a sweep visits in their order, and a place for chances."""
+    counts, visits = np.empty(free.shape[0], dtype=np.bool_), np.empty(free.shape[0], dtype=np.int64)
+    length = plan_sweep(model, free, counts, visits)
+    return counts, visits[:length], np.empty(model.cardinalities.max())
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _run(model, population, sweeps, generator):
+    """Run all chains; give how many states were visited."""
+    states, visited, sums, squares, free, wanted = population
+    counts, visits, chances = _plan(model, free)
+    sums[:] = 0.0
+    squares[:] = 0.0
+    for c in range(states.shape[0]):
+        state = states[c]
+        for sweep in range(sweeps):
+            for i in visits:
+                if wanted[i] >= 0:
+                    chance = _chance(model, state, i, wanted[i], counts, chances)
+                    sums[c, i] += chance
+                    squares[c, i] += chance * chance
+                else:
+                    fill_conditional(model, state, i, counts, chances)
+                state[i] = choose(chances[: model.cardinalities[i]], generator.random())
+            visited[c * sweeps + sweep] = state
+    return states.shape[0] * sweeps
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _clamp(model, population, count, t, code, alone, generator):
+    """Draw all but the first `alone` chains from the `count` states visited, by what these say of X_t = code, and put it in.
+
+    Gives the effective number of chains.
+    """
+    counts, _, chances = _plan(model, population.free)
+    states, visited, weights = population.states, population.visited[:count], np.empty(count)
+    for k in range(count):
+        weights[k] = _chance(model, visited[k], t, code, counts, chances)
+    effective = draw_from(visited, weights, generator, states[alone:])
+    states[:, t] = code
+    population.free[t] = False
+    return effective * states.shape[0] / count
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_from(population, weights, generator, states):
+    """Draw `states` from a population in proportion to `weights`, by one uniform number (systematic); give its effective size."""
     total, squares = 0.0, 0.0
-    for c in range(chains):
-        total += weights[c]
-        squares += weights[c] * weights[c]
+    for weight in weights:
+        total += weight
+        squares += weight * weight
     if not total > 0.0:
         return 0.0
     uniform, reached, source = generator.random(), weights[0], 0
+    chains = states.shape[0]
     for c in range(chains):
         wanted = (c + uniform) / chains * total
-        while reached < wanted and source < chains - 1:
+        while reached < wanted and source < weights.shape[0] - 1:
             source += 1
             reached += weights[source]
-        spare[c] = states[source]
-    states[:] = spare
+        states[c] = population[source]
     return total * total / squares
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def draw_again(states, weights, generator, spare):
+    """Draw chains in proportion to `weights`; give the effective number of chains."""
+    spare[:] = states
+    return draw_from(spare, weights, generator, states)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -97,56 +179,49 @@ def r_hat(sums, squares, length):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _first_stage(model, states, free, wanted, effort, generator, chances):
-    """Run all chains before anything is clamped; give sums and sums of squares (chains, n) of the conditionals met."""
-    chains, n = states.shape
-    met = np.zeros(n)
-    sums, squares = np.zeros((chains, n)), np.zeros((chains, n))
-    for c in range(chains):
-        for sweep in range(effort.burn_in + effort.first):
-            _sweep(model, free, states[c], wanted, generator, chances, met)
-            if sweep >= effort.burn_in:
-                for i in range(n):
-                    if wanted[i] >= 0:
-                        sums[c, i] += met[i]
-                        squares[c, i] += met[i] * met[i]
-    return sums, squares
+def sweeps_of_evidence(effort):
+    """Give the sweeps after each clamp of evidence: nothing is averaged there, half as many will do."""
+    return (effort.each + 1) // 2
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def answer_row(model, states, codes, asked, effort, generator, out):
+def _populate(states, question, effort):
+    chains, n = states.shape
+    visited = np.empty((chains * max(effort.burn_in, effort.first, effort.each), n), dtype=np.int64)
+    wanted = np.where(question.asked, question.codes, -1)
+    return Population(states, visited, np.empty((chains, n)), np.empty((chains, n)), ~question.known, wanted)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def answer_row(model, states, question, alone, effort, generator, out):
     """Fill `out` (6,): joint, its variance, marginal, its variance, fewest effective chains, largest R-hat.
 
-    `states` (chains, n) start the chains, evidence in place; `codes` (n,) are -1 where hidden; `asked` (n,) says what is query.
+    `states` (chains, n) start the chains, with what is known in place; the first `alone` of them are never drawn again.
     """
-    chains, n = states.shape
-    free, wanted = asked | (codes < 0), np.where(asked, codes, -1)
-    chances, met = np.empty(model.cardinalities.max()), np.empty(n)
-    spare, means = np.empty_like(states), np.empty(chains)
-    sums, squares = _first_stage(model, states, free, wanted, effort, generator, chances)
+    codes, asked, known = question
+    population = _populate(states, question, effort)
     out[:4] = 0.0
-    out[4], out[5] = chains, 1.0
-    clamps = 0
-    for t in range(n):
+    out[4], out[5] = states.shape[0], 1.0
+    count = _run(model, population, effort.burn_in, generator)
+    for t in model.order:
+        if codes[t] >= 0 and not asked[t] and not known[t]:
+            out[4] = min(out[4], _clamp(model, population, count, t, codes[t], alone, generator))
+            count = _run(model, population, sweeps_of_evidence(effort), generator)
+    length, left = effort.first, asked.sum()
+    count = _run(model, population, length, generator)
+    sums, squares = population.sums.copy(), population.squares.copy()
+    for t in model.order:
         if not asked[t]:
             continue
-        means[:] = sums[:, t] / effort.first
-        value, variance = log_mean(means)
+        value, variance = log_mean(sums[:, t] / effort.first)
         out[2] += value
         out[3] += variance
         out[5] = max(out[5], r_hat(sums[:, t], squares[:, t], effort.first))
-        if clamps > 0:
-            for c in range(chains):
-                means[c] = 0.0
-                for _ in range(effort.each):
-                    _sweep(model, free, states[c], wanted, generator, chances, met)
-                    means[c] += met[t] / effort.each
-        value, variance = log_mean(means)
+        value, variance = log_mean(population.sums[:, t] / length)
         out[0] += value
         out[1] += variance
-        for c in range(chains):
-            means[c] = _chance(model, states[c], t, codes[t], chances)
-            states[c, t] = codes[t]
-        out[4] = min(out[4], draw_again(states, means, generator, spare))
-        free[t] = False
-        clamps += 1
+        left -= 1
+        if left > 0:
+            out[4] = min(out[4], _clamp(model, population, count, t, codes[t], alone, generator))
+            length = effort.each
+            count = _run(model, population, length, generator)

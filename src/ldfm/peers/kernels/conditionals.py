@@ -24,6 +24,8 @@ class NetworkTables(NamedTuple):
         All tables.
     cardinalities
         Numbers of values.
+    order
+        (n,): parents before their children. Table i is that of variable i given its parents.
     """
 
     starts: Integers
@@ -35,6 +37,7 @@ class NetworkTables(NamedTuple):
     bases: Integers
     probabilities: Floats
     cardinalities: Integers
+    order: Integers
 
 
 class ProbabilityTrees(NamedTuple):
@@ -52,6 +55,8 @@ class ProbabilityTrees(NamedTuple):
         (leaves, most values).
     cardinalities
         Numbers of values.
+    order
+        (n,): the order of sweeps and clamps, that of columns.
     """
 
     roots: Integers
@@ -61,15 +66,18 @@ class ProbabilityTrees(NamedTuple):
     equal: Integers
     probabilities: Floats
     cardinalities: Integers
+    order: Integers
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _from_tables(model, state, i, chances):
+def _from_tables(model, state, i, counts, chances):
     k = model.cardinalities[i]
     for v in range(k):
         chances[v] = 1.0
     for at in range(model.starts[i], model.starts[i + 1]):
         table, stride = model.tables[at], model.strides[at]
+        if table != i and not counts[table]:
+            continue
         start = model.bases[table] - stride * state[i]
         for place in range(model.scope_starts[table], model.scope_starts[table + 1]):
             start += model.scope_strides[place] * state[model.scope[place]]
@@ -88,16 +96,71 @@ def _from_tree(model, state, i, chances):
         chances[v] = model.probabilities[leaf, v]
 
 
-def fill_conditional(model, state, i, chances):
-    """Fill `chances` (values,) with p(X_i = value | the other codes of `state`) up to a constant; by the kind of model."""
-    (_from_tables if isinstance(model, NetworkTables) else _from_tree)(model, state, i, chances)
+def fill_conditional(model, state, i, counts, chances):
+    """Fill `chances` (values,) with p(X_i = value | the codes of `state`) up to a constant; by the kind of model.
+
+    Variables that do not count (`counts`, see `plan_sweep`) are summed out where i has them for children.
+    """
+    if isinstance(model, NetworkTables):
+        _from_tables(model, state, i, counts, chances)
+    else:
+        _from_tree(model, state, i, chances)
 
 
 @overload(fill_conditional)
-def _choose_kind(model, state, i, chances):
+def _choose_kind(model, state, i, counts, chances):
     if isinstance(model, types.BaseNamedTuple) and model.instance_class is NetworkTables:
-        return lambda model, state, i, chances: _from_tables(model, state, i, chances)
-    return lambda model, state, i, chances: _from_tree(model, state, i, chances)
+        return lambda model, state, i, counts, chances: _from_tables(model, state, i, counts, chances)
+    return lambda model, state, i, counts, chances: _from_tree(model, state, i, chances)  # noqa: ARG005
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _plan_tables(model, free, counts, visits):
+    n = free.shape[0]
+    for i in range(n):
+        counts[i] = not free[i]
+    for place in range(n - 1, -1, -1):
+        i = model.order[place]
+        if counts[i]:
+            for at in range(model.scope_starts[i], model.scope_starts[i + 1]):
+                counts[model.scope[at]] = True
+    length = 0
+    for counted in (True, False):
+        for i in model.order:
+            if free[i] and counts[i] == counted:
+                visits[length] = i
+                length += 1
+    return length
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _plan_trees(model, free, counts, visits):
+    counts[:] = True
+    length = 0
+    for i in model.order:
+        if free[i]:
+            visits[length] = i
+            length += 1
+    return length
+
+
+def plan_sweep(model, free, counts, visits):
+    """Fill `visits` with the free variables in the order of a sweep, and `counts` (n,); give how many are free.
+
+    In a Bayesian network free variables with nothing known below them sum out to 1: they do not count for others, and are drawn
+    given their parents after all that do. Near-deterministic tables would tie the others to them for nothing. In a dependency
+    network all count, and sweeps go by column.
+    """
+    if isinstance(model, NetworkTables):
+        return _plan_tables(model, free, counts, visits)
+    return _plan_trees(model, free, counts, visits)
+
+
+@overload(plan_sweep)
+def _choose_plan(model, free, counts, visits):
+    if isinstance(model, types.BaseNamedTuple) and model.instance_class is NetworkTables:
+        return lambda model, free, counts, visits: _plan_tables(model, free, counts, visits)
+    return lambda model, free, counts, visits: _plan_trees(model, free, counts, visits)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
