@@ -202,7 +202,7 @@ def answer_row(model, states, question, alone, effort, generator, out):
     population = _populate(states, question, effort)
     out[:4] = 0.0
     out[4], out[5] = states.shape[0], 1.0
-    count = _run(model, population, effort.burn_in, generator)
+    count = _run(model, population, max(effort.burn_in, 1), generator)  # clamps need states to draw from
     for t in model.order:
         if codes[t] >= 0 and not asked[t] and not known[t]:
             out[4] = min(out[4], _clamp(model, population, count, t, codes[t], alone, generator))
