@@ -104,6 +104,20 @@ def test_the_page_shows_what_is_stored(tmp_path):
     assert (tmp_path / "imputation.md").read_text(encoding="utf-8") == page
 
 
+def test_ours_is_compared_with_the_best_of_the_others_fold_by_fold(tmp_path, monkeypatch):
+    errors = {imputation.OURS: (0.22, 0.44), "one": (0.2, 0.4), "other": (0.5, 0.5)}
+
+    def fake(name, table, fold, seed, n_jobs):
+        found = {m: {"numbers": e[fold], "categories": e[fold], "covered": None} for m, e in errors.items()}
+        return {"imputation": found, "densities": {imputation.OURS: -1.0}, "seconds": 1.0}
+
+    monkeypatch.setattr(imputation, "measure_fold", fake)
+    monkeypatch.setattr(imputation, "PEERS", ("one", "other"))
+    monkeypatch.setattr(imputation, "FOLDS", 2)
+    found = imputation.run("iris", 0, 1, tmp_path, "")
+    assert "| numbers | +10% ±3% (one) |" in imputation.lines_of([found])
+
+
 def test_a_run_that_is_stopped_goes_on_with_the_next_fold(tmp_path, monkeypatch):
     measured = []
 
@@ -125,7 +139,7 @@ def test_a_run_that_is_stopped_goes_on_with_the_next_fold(tmp_path, monkeypatch)
     whole = imputation.run("iris", 0, 1, tmp_path, "")
     assert measured == [0, 1, "stopped", 2, 3, 4]
     assert whole["imputation"][imputation.OURS]["numbers"]["mean"] == 2.0
-    assert not any("folds" in line for line in imputation.lines_of([whole]))
+    assert not any("of 5 folds" in line for line in imputation.lines_of([whole]))
     # what is whole is measured anew, and so is what was asked otherwise
     imputation.run("iris", 0, 1, tmp_path, "")
     assert measured[6:] == [0, 1, 2, 3, 4]
