@@ -14,6 +14,8 @@ def record(gap, score=-0.3, by_share=-0.3, queries=1000, error=0.001):
         "gap": {"mean": gap, "standard_error": error},
         "result": {"score": {"mean": score}, "score_by_share": {"mean": by_share}},
         "queries": queries,
+        "answer": {"seconds": 9.0, "cpu_seconds": 1800.0},
+        "fit": {"seconds": 3600.0},
     }
 
 
@@ -27,6 +29,15 @@ def test_who_is_ahead_is_said_by_standard_errors():
     assert "| DN | farther |  |  |" in lines
     assert lines[lines.index("| MT | - | farther | closer |") - 3] == "|  | asia | sachs | child |"
     assert not any("LDFM-S by likelihood |" in line for line in lines)
+
+
+def test_hours_of_the_main_tables_count_shared_fits_once():
+    models = ("g-ldfm", "t-ldfm", "ldfm")  # the first two share a fit
+    records = {Key(500, SPLIT, model, "asia"): record(0.1) for model in models}
+    records |= {Key(2000, SPLIT, "ldfm", "asia"): record(0.1), Key(500, Split(20, 30), "ldfm", "asia"): record(0.1)}
+    assert "- 3 cells of 5000 and 500 rows, 40/30 and 30/20, took 3.5 hours of one processor core." in lines_of(
+        records, {}
+    )
 
 
 def test_printed_numbers_are_compared_as_the_paper_divides():

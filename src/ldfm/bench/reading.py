@@ -25,7 +25,7 @@ OURS, PAPERS = "ldfm", "g-ldfm"
 NEAR = 0.02  # of a printed number: other rows of the same networks differ by as much
 SURE = 2.0  # standard errors of a difference
 ENOUGH = 0.005  # twice the effort must move scores by less
-_SPLIT = SPLITS[0]
+_SPLIT, _MAIN_ROWS = SPLITS[0], (5000, 500)
 
 
 def lines_of(records: Records, effort: Records) -> list[str]:
@@ -39,7 +39,7 @@ def lines_of(records: Records, effort: Records) -> list[str]:
         if any(key.rows == rows and key.model == OURS for key in records):
             lines.append(_against_best(records, published, rows))
             tables += _against_peers(records, rows)
-    return [*lines, *_effort(records, effort), *_against_libra(records), "", *tables]
+    return [*lines, *_effort(records, effort), *_against_libra(records), *_cost(records), "", *tables]
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -175,6 +175,26 @@ def _effort(records: Records, effort: Records) -> list[str]:
             text = f"{key.network} {key.rows} rows {after - before:+.4f}{mark}"
             moved.setdefault(MODELS[key.model].title, []).append(text)
     return [f"- Twice the effort moves scores of {model} by: {', '.join(texts)}." for model, texts in moved.items()]
+
+
+def _cost(records: Records) -> list[str]:
+    """Say how long the main tables took: answers, and each fit once; models that differ in their answers alone share it."""
+    main = {key: r for key, r in records.items() if key.rows in (0, *_MAIN_ROWS) and key.split in SPLITS[:2]}
+    answers = sum(_processor_seconds(record["answer"]) for record in main.values())
+    fits: dict[tuple[str, int, str], float] = {}
+    for key, record in main.items():
+        which = key.network, key.rows, MODELS[key.model].fit
+        fits[which] = max(fits.get(which, 0.0), _processor_seconds(record["fit"]))
+    hours = (answers + sum(fits.values())) / 3600
+    what = " and ".join(f"{rows}" for rows in _MAIN_ROWS)
+    splits = " and ".join(f"{split.query}/{split.evidence}" for split in SPLITS[:2])
+    return (
+        [f"- {len(main)} cells of {what} rows, {splits}, took {hours:.1f} hours of one processor core."] if main else []
+    )
+
+
+def _processor_seconds(part: dict[str, Any]) -> float:
+    return float(part.get("cpu_seconds") or part.get("seconds") or 0.0)
 
 
 def read_effort(folder: Path) -> Records:
