@@ -19,7 +19,7 @@ from ldfm.explorer import Explorer
 from ldfm.explorer.desk import CancelledError, Desk
 from ldfm.learning import History
 from ldfm.parallel import stop_if_unwanted
-from ldfm.tables import Column, Schema
+from ldfm.tables import Column, Schema, Units
 from mixed_models import random_cells, random_mixed
 from models import random_weights, values_of
 
@@ -107,7 +107,7 @@ def test_the_forest_is_that_of_the_model(small: Client) -> None:
 
 
 def test_numbers_have_densities_and_are_given_as_numbers_or_texts() -> None:
-    columns = (Column("kind", ("a", "b"), "str"), *(Column(n, (), "float64", "continuous", 1.0, 2.0) for n in "xy"))
+    columns = (Column("kind", ("a", "b"), "str"), *(Column(n, (), "float64", "continuous", Units(1.0, 2.0)) for n in "xy"))
     weights, model = random_mixed((2, 0, 0), seed=3), LDFM(random_state=0, n_jobs=1)
     model._adopt(Schema(columns), weights, History(reason="a test"), random_cells(weights, 64, seed=0))
     with serving(model) as client:

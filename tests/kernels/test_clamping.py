@@ -92,7 +92,7 @@ def test_averages_of_logs_fail():
 
 def test_populations_that_decide_by_their_own_weights_fail():
     case = Case(1)
-    estimates = [case.estimates(case.forests(case.given, seed), [0] * 5, seed=seed) for seed in range(5)]
+    estimates = [case.estimates(case.forests(case.given, seed), [0] * 5, seed=seed) for seed in range(16)]
     assert case.deviation(np.concatenate(estimates)) > LIMIT
 
 
