@@ -36,9 +36,6 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         Kinds of columns where they differ from what their dtype says: ``{"column": "discrete"}``, or "continuous"; one of the two
         words alone: that of all. Floating-point columns are continuous, with a warning if they have missing cells and few numbers,
         all whole, and whole numbers with many different values, with a warning; everything else is discrete.
-    bend
-        Whether columns of numbers that are skewed or have heavy tails are modelled on a bent scale, on which they are closer to
-        normal given the column that tells most of them. Numbers go in and come out as they are.
     warm_start
         Start `fit` from the weights there are, where the table has the same columns and values.
     checkpoint
@@ -50,6 +47,9 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         Seed of everything random.
     verbose
         0: silent; 1: progress on stderr.
+    bend
+        Whether columns of numbers that are skewed or have heavy tails are modelled on a bent scale, on which they are closer to
+        normal given the column that tells most of them. Numbers go in and come out as they are.
 
     Attributes
     ----------

@@ -89,12 +89,12 @@ class ForestModel(Pictures):
         tol: float = 1e-5,
         validation_fraction: float | None = None,
         kinds: Kinds = None,
-        bend: bool = True,
         warm_start: bool = False,
         checkpoint: str | Path | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
+        bend: bool = True,
     ) -> None:
         self.variant = variant
         self.objective = objective
@@ -103,12 +103,12 @@ class ForestModel(Pictures):
         self.tol = tol
         self.validation_fraction = validation_fraction
         self.kinds = kinds
-        self.bend = bend
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.bend = bend
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,9 @@ class ForestModel(Pictures):
         check_settings(self._settings())
         table = learn_table(read_source(X), self.kinds)
         row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
-        if self.bend:
+        if self.warm_start and hasattr(self, "schema_") and self.schema_.straight == table.schema:
+            table = encode(table.source, self.schema_)  # weights that are there are those of its scales
+        elif self.bend:
             table = bend_columns(table, row_weights)
         return self._learn(table, row_weights, warm=self.warm_start)
 
@@ -185,7 +187,7 @@ class ForestModel(Pictures):
         self.n_iter_ = history.steps[-1].iteration if len(history) else 0
         self.n_features_in_ = len(schema.columns)
         self._kept_draws = _Draws(draws)
-        self._answers = engine_of(weights, self._draws)
+        self._answers = engine_of(weights, self._draws, tuple(column.units.bend for column in schema.columns))
         self._partition = None
         self._template = None
         if named:
@@ -443,7 +445,8 @@ class ForestModel(Pictures):
         return seed_sequence(self.random_state)
 
     def _draws(self) -> Rows:
-        return self._kept_draws.of(self._fitted_weights(), self.n_jobs)
+        weights = self._fitted_weights()
+        return self._kept_draws.of(weights, self.n_jobs)
 
     @property
     def draws_(self) -> Rows:
@@ -452,7 +455,7 @@ class ForestModel(Pictures):
 
     @draws_.setter
     def draws_(self, rows: Rows) -> None:
-        self._kept_draws.rows = rows
+        self._kept_draws = _Draws(rows)  # copies of the model keep theirs
 
     def _encoded(self, X: Any) -> Table:
         self._fitted_weights()
@@ -473,9 +476,7 @@ def read_model_as(kind: type[Model], path: Path) -> Model:
         for column in record.schema.columns
         if (column.type_name == "float") != column.is_continuous
     }
-    # a mixed table none of whose columns is bent was learned so, or would be again
-    bend = not record.schema.is_mixed or any(column.units.bend for column in record.schema.columns)
-    model = kind(**settings_from_json(record.settings), kinds=kinds or None, bend=bend)
+    model = kind(**settings_from_json(record.settings), kinds=kinds or None)
     places = tuple(f"x{place}" for place in range(len(record.schema.columns)))  # the names of an array's columns
     model._adopt(record.schema, record.weights, record.history, record.draws, named=record.schema.names != places)
     return model

@@ -35,9 +35,8 @@ def test_hours_of_the_main_tables_count_shared_fits_once():
     models = ("g-ldfm", "t-ldfm", "ldfm")  # the first two share a fit
     records = {Key(500, SPLIT, model, "asia"): record(0.1) for model in models}
     records |= {Key(2000, SPLIT, "ldfm", "asia"): record(0.1), Key(500, Split(20, 30), "ldfm", "asia"): record(0.1)}
-    assert "- 3 cells of 5000 and 500 rows, 40/30 and 30/20, took 3.5 hours of one processor core." in lines_of(
-        records, {}
-    )
+    found = next(line for line in lines_of(records, {}) if line.startswith("- 3 cells of 5000 and 500 rows, 40/30"))
+    assert found.endswith("took 3.5 hours of one processor core.")
 
 
 def test_printed_numbers_are_compared_as_the_paper_divides():

@@ -107,7 +107,10 @@ def test_the_forest_is_that_of_the_model(small: Client) -> None:
 
 
 def test_numbers_have_densities_and_are_given_as_numbers_or_texts() -> None:
-    columns = (Column("kind", ("a", "b"), "str"), *(Column(n, (), "float64", "continuous", Units(1.0, 2.0)) for n in "xy"))
+    columns = (
+        Column("kind", ("a", "b"), "str"),
+        *(Column(n, (), "float64", "continuous", Units(1.0, 2.0)) for n in "xy"),
+    )
     weights, model = random_mixed((2, 0, 0), seed=3), LDFM(random_state=0, n_jobs=1)
     model._adopt(Schema(columns), weights, History(reason="a test"), random_cells(weights, 64, seed=0))
     with serving(model) as client:

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from ldfm.tables import Bend, Schema, Units, bend_columns, learn_table, read_source
+from ldfm.tables import Bend, Schema, Units, bend_columns, bending, learn_table, read_source
 
 UNITS = [
     pytest.param(Units(3.0, 2.0), id="straight"),
-    pytest.param(Units(3.0, 2.0, Bend(-1.2, 0.3, 0.7, 1.4)), id="bent"),
-    pytest.param(Units(-5.0, 1e3, Bend(4.0, 2.5, -0.2, 0.3)), id="hardly bent"),
+    pytest.param(Units(3.0, 2.0, Bend(-1.2, 0.3, 0.7, 1.4, -2.0, 3.0)), id="bent"),
+    pytest.param(Units(-5.0, 1e3, Bend(4.0, 2.5, -0.2, 0.3, -3.0, 2.5)), id="hardly bent"),
 ]
 
 
@@ -29,7 +29,7 @@ def test_cells_and_numbers_are_each_others_inverse(units):
 
 @given(st.floats(-1e150, 1e150))
 def test_no_number_is_too_far_for_a_bend(share):
-    bend = Bend(-1.2, 0.1, 0.7, 1.4)
+    bend = Bend(-1.2, 0.1, 0.7, 1.4, -3.0, 4.0)
     cell = bend.cells(np.array([share]))
     assert np.isfinite(cell).all()
     np.testing.assert_allclose(bend.shares(cell), share, rtol=1e-9, atol=1e-9)
@@ -45,7 +45,7 @@ def test_slopes_are_those_of_the_map(units):
 
 @pytest.mark.parametrize(("mean", "deviation"), [(0.0, 1.0), (-1.5, 0.4), (2.0, 0.0)])
 def test_moments_are_integrals(mean, deviation):
-    bend = Bend(-1.2, 0.3, 0.7, 0.9)
+    bend = Bend(-1.2, 0.3, 0.7, 0.9, -1.0, 2.0)
 
     def average(of):
         if deviation == 0.0:
@@ -53,14 +53,18 @@ def test_moments_are_integrals(mean, deviation):
         ends = mean - 14 * deviation, mean + 14 * deviation
         return quad(lambda cell: of(cell) * norm.pdf(cell, mean, deviation), *ends, limit=200)[0]
 
-    first = average(lambda cell: float(bend.shares(np.array(cell))))
-    second = average(lambda cell: float((bend.shares(np.array(cell)) - first) ** 2))
-    step = 1e-5
-    moved = [bend.moments(np.array(mean + by), np.array(deviation))[0] for by in (-step, step)]
     found = bend.moments(np.array(mean), np.array(deviation))
-    np.testing.assert_allclose(found[0], first, rtol=1e-8)
-    np.testing.assert_allclose(found[1], second, rtol=1e-7, atol=1e-12)
-    np.testing.assert_allclose(found[2], (moved[1] - moved[0]) / (2 * step), rtol=1e-6)
+    np.testing.assert_allclose(found[0], average(lambda cell: float(bend.shares(np.array(cell)))), rtol=1e-3)
+    np.testing.assert_allclose(found[1], average(lambda cell: float(bend.shares(np.array(cell)) ** 2)), rtol=5e-3)
+
+
+def test_beyond_what_was_seen_a_scale_is_straight():
+    bend = Bend(-1.2, 0.3, 0.7, 0.9, -1.0, 2.0)
+    cells = np.array([1.999, 2.0, 2.5, 4.0, 100.0])
+    shares = bend.shares(cells)
+    slopes = np.diff(shares) / np.diff(cells)
+    np.testing.assert_allclose(slopes, np.exp(bend.log_slopes(np.array(2.0))), rtol=1e-2)
+    assert np.isfinite(bend.moments(np.array([0.0]), np.array([50.0]))).all()
 
 
 # --- which columns are bent ------------------------------------------------------------------------------------------
@@ -75,7 +79,7 @@ def skewed(rows, seed=0):
     return np.exp(np.random.default_rng(seed).normal(size=rows))
 
 
-def test_skewed_and_heavy_columns_are_bent_and_normal_ones_are_not():
+def test_skewed_columns_are_bent_and_normal_ones_are_not():
     rng = np.random.default_rng(7)
     found = bends_of(
         {
@@ -88,7 +92,6 @@ def test_skewed_and_heavy_columns_are_bent_and_normal_ones_are_not():
     assert found["normal"] is None
     assert found["skewed"] is not None
     assert found["left"] is not None
-    assert found["heavy"] is not None
 
 
 def test_bent_cells_are_standardised_and_far_closer_to_normal():
@@ -138,13 +141,41 @@ def learn_units(part):
     return Units(column.units.centre, column.units.scale, bend)
 
 
+@pytest.mark.parametrize("code", [999.0, 1e6])
+def test_outliers_and_codes_ask_for_no_bend(code):
+    """Models explain them by other arcs than the rest of the column."""
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=300)
+    y = x + 0.3 * rng.normal(size=300)
+    y[::50] = code
+    assert bends_of({"x": x, "y": y}) == {"x": None, "y": None}
+    y = x + 0.3 * rng.normal(size=300)
+    y[::50] *= code
+    assert bends_of({"x": x, "y": y}) == {"x": None, "y": None}
+
+
+def test_a_number_that_many_cells_have_asks_for_no_bend():
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=400)
+    assert bends_of({"x": x, "y": np.maximum(0.0, x + 0.4 * rng.normal(size=400))})["y"] is None
+
+
+def test_constants_and_columns_without_a_cell_looked_at_do_no_harm(monkeypatch):
+    x = skewed(300)
+    alone = bends_of({"x": x, "y": skewed(300, 1)})
+    beside = bends_of({"x": x, "y": skewed(300, 1), "constant": np.full(300, 2.0)})
+    assert beside == alone | {"constant": None}
+    monkeypatch.setattr(bending, "MOST_ROWS", 10)
+    rare = np.full(300, np.nan)
+    rare[1] = 1.0
+    assert bends_of({"x": x, "rare": rare})["rare"] is None
+
+
 @pytest.mark.parametrize("factor", [1e-12, 1e12])
 def test_units_do_not_matter(factor):
     x = skewed(200)
     one, other = bends_of({"x": x})["x"], bends_of({"x": x * factor})["x"]
-    np.testing.assert_allclose(
-        [one.pivot, one.width, one.level, one.spread], [other.pivot, other.width, other.level, other.spread], rtol=1e-6
-    )
+    np.testing.assert_allclose(list(vars(one).values()), list(vars(other).values()), rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +195,7 @@ def test_columns_that_are_left_alone(numbers):
 def test_a_number_far_out_is_no_trouble(farthest):
     numbers = np.r_[np.random.default_rng(0).normal(size=60), farthest]
     found = bends_of({"a": numbers, "b": np.random.default_rng(1).normal(size=61)})
-    assert (found["a"] is not None) == (farthest == 1e9)  # beside 1e140 all others are one number
+    assert found["a"] is None
     assert np.isfinite(learn_units((numbers, found["a"])).cells(numbers)).all()
 
 
@@ -177,10 +208,11 @@ def test_a_number_far_out_is_no_trouble(farthest):
         {"level": "high"},
         {"level": 1},
         {"colour": 1.0},
+        {"high": -2.0},
     ],
 )
 def test_spoilt_bends_are_refused(spoilt):
-    record = {"pivot": 0.0, "width": 1.0, "level": 0.0, "spread": 1.0}
+    record = {"pivot": 0.0, "width": 1.0, "level": 0.0, "spread": 1.0, "low": -2.0, "high": 3.0}
     assert Bend.from_json(record) == Bend(**record)
     with pytest.raises(ValueError, match="bend"):
         Bend.from_json(record | spoilt)

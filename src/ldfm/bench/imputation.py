@@ -256,15 +256,15 @@ def _so_far(result: dict[str, Any]) -> str:
 
 def _beside_best(result: dict[str, Any], key: str) -> str:
     """Say how much larger an error of ours is than that of the best other method, with the standard error over folds of that."""
-    means = {method: result["imputation"][method][key]["mean"] for method in PEERS}
-    if not (means and "folds" in result):
+    found = {method: result["imputation"][method].get(key, {}).get("mean") for method in (OURS, *PEERS)}
+    means = {method: mean for method, mean in found.items() if mean is not None and method != OURS}
+    best = min(means, key=means.__getitem__, default=None)
+    if best is None or found[OURS] is None or "folds" not in result or not means[best] > 0:
         return ""
-    best = min(means, key=means.__getitem__)
     pairs = [[fold["imputation"][method][key] for method in (OURS, best)] for fold in result["folds"]]
-    off = mean_of(np.array([ours - theirs for ours, theirs in pairs]))
-    share = (off["mean"] or 0.0) / means[best]
-    error = "" if off["standard_error"] is None else f" ±{off['standard_error'] / means[best]:.0%}"
-    return f"{share:+.0%}{error} ({best})"
+    error = mean_of(np.array([ours - theirs for ours, theirs in pairs]))["standard_error"]
+    shown_error = "" if error is None else f" ±{error / means[best]:.0%}"
+    return f"{found[OURS] / means[best] - 1.0:+.0%}{shown_error} ({best})"
 
 
 def lines_of(results: list[dict[str, Any]]) -> list[str]:

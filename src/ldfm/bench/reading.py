@@ -188,9 +188,8 @@ def _cost(records: Records) -> list[str]:
     hours = (answers + sum(fits.values())) / 3600
     what = " and ".join(f"{rows}" for rows in _MAIN_ROWS)
     splits = " and ".join(f"{split.query}/{split.evidence}" for split in SPLITS[:2])
-    return (
-        [f"- {len(main)} cells of {what} rows, {splits}, took {hours:.1f} hours of one processor core."] if main else []
-    )
+    cells = f"{len(main)} cells of {what} rows, {splits}, those of the true networks among them"
+    return [f"- {cells}, took {hours:.1f} hours of one processor core."] if main else []
 
 
 def _processor_seconds(part: dict[str, Any]) -> float:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from ldfm.cli.arguments import TABLES, Jobs, Json, ModelFile, Quiet, Seed
@@ -105,8 +106,9 @@ def info(model: ModelFile, as_json: Json = False) -> None:
     for column in record.schema.columns:
         if column.is_continuous:
             units = column.units
+            low, middle, high = units.numbers(np.array([-1.0, 0.0, 1.0])).tolist()
             bent = "" if units.bend is None else ", on a bent scale"
-            where = f"around {units.centre:.4g}, give or take {units.scale:.4g}{bent}"
+            where = f"around {middle:.4g}, mostly {low:.4g} to {high:.4g}{bent}"
             print(f"{shown(column.name):{width}}  {column.type_name:8}  {where}")
             continue
         values = ", ".join(shown(value) for value in column.values[:8])

@@ -42,7 +42,7 @@ class Answers:
     def description(self) -> Document:
         """Give the variables and their values."""
         variables = [
-            {"name": column.name, "kind": column.kind, "centre": column.units.centre, "scale": column.units.scale}
+            {"name": column.name, "kind": column.kind, "ends": column.units.numbers(np.array([-3.5, 3.5])).tolist()}
             if column.is_continuous
             else {"name": column.name, "kind": column.kind, "values": list(map(text_of, column.values))}
             for column in self.model.schema_.columns
@@ -106,7 +106,7 @@ def _posterior(found: Marginals, column: Column) -> Document:
         }
     numbers = found.numbers[column.name]
     first, low, high, last = numbers.quantiles([0.001, 0.05, 0.95, 0.999])[0].tolist()
-    grid = np.linspace(first, last, _GRID)
+    grid = numbers.units.even(first, last, _GRID)
     return {
         "mean": float(numbers.means[0]),
         "standard_error": float(numbers.mean_errors[0]),

@@ -9,7 +9,7 @@ import narwhals as nw
 import numpy as np
 from scipy.special import ndtr
 
-from ldfm.tables import PLAIN, Schema, Units
+from ldfm.tables import PLAIN, Bend, Schema, Units
 from ldfm.types import Booleans, Floats, Integers
 
 Method = Literal["auto", "exact", "gibbs", "tree", "blocked"]
@@ -159,12 +159,13 @@ class Numbers:
     units: Units = PLAIN
 
     @classmethod
-    def known(cls, cells: Floats, kept: int) -> "Numbers":
-        """Give those of known cells."""
+    def known(cls, cells: Floats, kept: int, bend: Bend | None = None) -> "Numbers":
+        """Give those of known cells, as shares."""
         zeros = np.zeros(len(cells))
         normals = np.zeros((len(cells), kept, 2))
         normals[:, :, 0] = cells[:, None]
-        return cls(np.array(cells, dtype=np.float64), zeros, zeros.copy(), normals)
+        shares = np.array(cells, dtype=np.float64) if bend is None else bend.shares(cells)
+        return cls(shares, zeros, zeros.copy(), normals)
 
     def only(self, rows: Integers) -> "Numbers":
         """Give those of some rows."""
@@ -172,18 +173,9 @@ class Numbers:
         return Numbers(means, errors, deviations, self.normals[rows], self.units)
 
     def in_units(self, units: Units) -> "Numbers":
-        """Give those of cells as those of the numbers that the cells stand for."""
-        if units.bend is None:
-            errors, deviations = units.scale * self.mean_errors, units.scale * self.deviations
-            return Numbers(units.numbers(self.means), errors, deviations, self.normals, units)
-        # on a bent scale the mean is not where that of cells is: it is that of the normal densities, of which only some are kept
-        means, variances, slopes = units.bend.moments(self.normals[..., 0], self.normals[..., 1])
-        known = (self.normals[..., 1] == 0).all(axis=1)
-        between = np.where(known, 0.0, means.var(axis=1))
-        errors = np.hypot(slopes.mean(axis=1) * self.mean_errors, np.sqrt(between / means.shape[1]))
-        deviations = np.sqrt(variances.mean(axis=1) + between)
-        centres = np.where(known, units.numbers(self.means), units.centre + units.scale * means.mean(axis=1))
-        return Numbers(centres, units.scale * errors, units.scale * deviations, self.normals, units)
+        """Give those of a column in its units; these are of shares, (number - centre) / scale."""
+        errors, deviations = units.scale * self.mean_errors, units.scale * self.deviations
+        return Numbers(units.centre + units.scale * self.means, errors, deviations, self.normals, units)
 
     def quantiles(self, levels: Sequence[float] | Floats) -> Floats:
         """Give (rows, levels): the numbers below which the posterior has these probabilities."""
@@ -209,7 +201,7 @@ class Numbers:
     def bins(self, row: int, count: int = 8) -> tuple[list[str], Floats]:
         """Cut the middle of one row's posterior in equal bins; give their ends as text, and their probabilities."""
         low, high = self.only(np.array([row])).quantiles([0.005, 0.995])[0]
-        edges = np.linspace(low, high, count + 1)
+        edges = self.units.even(low, high, count + 1)
         means, deviations = self.normals[row, :, 0], np.maximum(self.normals[row, :, 1], 1e-300)
         below = ndtr((self.units.cells(edges)[:, None] - means) / deviations).mean(axis=1)
         return [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)], np.diff(below)

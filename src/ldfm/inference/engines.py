@@ -105,12 +105,15 @@ class DiscreteEngine:
 class MixedEngine:
     """Answers from a mixed model; rows are cells. Methods as in `DiscreteEngine`."""
 
-    def __init__(self, weights: MixedWeights, draws: Callable[[], Rows], n_jobs: int | None = None) -> None:
-        self.weights, self.n_jobs, self._draws = weights, n_jobs, draws
+    def __init__(
+        self, weights: MixedWeights, draws: Callable[[], Rows], bends: mixed.Bends, n_jobs: int | None = None
+    ) -> None:
+        self.weights, self.n_jobs, self._draws, self._bends = weights, n_jobs, draws, bends
 
     def _asked(self) -> mixed.MixedModelOfRows:
         starts = mixed.MixedStarts(self._draws(), self.weights.continuous)
-        return mixed.MixedModelOfRows(self.weights, ExactTables(self.weights, self.n_jobs), lambda: starts, self.n_jobs)
+        tables = ExactTables(self.weights, self.n_jobs)
+        return mixed.MixedModelOfRows(self.weights, tables, lambda: starts, self.n_jobs, self._bends)
 
     def log_partition(self, seed: int) -> Estimate:
         """Give the log partition: exact where all variables are continuous, else by annealing."""
@@ -147,6 +150,10 @@ class MixedEngine:
 Engine = DiscreteEngine | MixedEngine
 
 
-def engine_of(weights: ArcWeights | MixedWeights, draws: Callable[[], Rows]) -> Engine:
-    """Give what answers questions about a model; `draws` gives draws of it, to start chains from."""
-    return MixedEngine(weights, draws) if isinstance(weights, MixedWeights) else DiscreteEngine(weights, draws)
+def engine_of(
+    weights: ArcWeights | MixedWeights, draws: Callable[[], Rows], bends: mixed.Bends | None = None
+) -> Engine:
+    """Give what answers questions about a model; `draws` gives draws of it, to start chains from, `bends` how scales are bent."""
+    if not isinstance(weights, MixedWeights):
+        return DiscreteEngine(weights, draws)
+    return MixedEngine(weights, draws, bends or (None,) * len(weights.continuous))

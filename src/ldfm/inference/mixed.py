@@ -22,7 +22,7 @@ from ldfm.kernels.mixed_sweeps import BLOCKED, BOTH, GIBBS, TREE, draw_forests_o
 from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import map_in_order, stop_if_unwanted
 from ldfm.progress import progress
-from ldfm.tables import MergedRows, merge_rows, missing_cells, only_cells
+from ldfm.tables import Bend, MergedRows, merge_rows, missing_cells, only_cells
 from ldfm.types import Booleans, Floats, Integers
 
 KERNEL_OF = {"auto": BOTH, "blocked": BLOCKED, "tree": TREE, "gibbs": GIBBS}
@@ -66,6 +66,7 @@ class MixedStarts:
 
 
 StartsOf = Callable[[], MixedStarts]
+Bends = tuple[Bend | None, ...]
 
 
 class MixedModelOfRows(NamedTuple):
@@ -81,12 +82,15 @@ class MixedModelOfRows(NamedTuple):
         Gives states to start chains from.
     n_jobs
         Threads.
+    bends
+        How the scales of variables are bent, for posterior means.
     """
 
     weights: MixedWeights
     tables: exact.ExactTables
     starts: StartsOf
     n_jobs: int | None
+    bends: Bends
 
 
 def _is_enumerable(weights: MixedWeights, rows: MergedRows, method: Method) -> Booleans:
@@ -117,7 +121,7 @@ class _Sampled(NamedTuple):
 
     shares: Floats  # (n, most values)
     share_errors: Floats
-    means: Floats  # (n,)
+    means: Floats  # (n,), as are errors and deviations; of shares, not of cells, where scales are bent
     mean_errors: Floats
     deviations: Floats
     normals: Floats  # (kept, n, 2)
@@ -147,18 +151,28 @@ def sample_marginals(
             state, records = (cells[chain], parents[chain]), (shares[chain], normals[chain])
             mixed_sweeps(weights.model, known, *state, kernel, sweeps, schedule, generator, *records)
         meter.sweeps += CHAINS * sweeps
-        found = _summary(np.isnan(known), shares * (RECORDS / sweeps), normals)
+        found = _summary(np.isnan(known), shares * (RECORDS / sweeps), normals, model.bends)
         met = found.largest <= target and found.r_hat <= LARGEST_R_HAT and found.effective >= FEWEST_DRAWS
         if met or meter.is_used_up():
             return found._replace(sweeps=meter.sweeps, met=met)
         sweeps *= 2
 
 
-def _summary(missing: Booleans, shares: Floats, normals: Floats) -> _Sampled:
+def _moments(missing: Booleans, normals: Floats, bends: Bends) -> tuple[Floats, Floats]:
+    """Give means and mean squares of shares (chains, sweeps, n) by the normal densities of their cells."""
+    first, second = normals[..., 0].copy(), (normals**2).sum(axis=-1)
+    for i, bend in enumerate(bends):
+        if bend is not None and missing[i]:
+            first[..., i], second[..., i] = bend.moments(normals[..., i, 0], normals[..., i, 1])
+    return first, second
+
+
+def _summary(missing: Booleans, shares: Floats, normals: Floats, bends: Bends) -> _Sampled:
     """Give marginals and errors from what chains recorded: shares (chains, records, n, values), normals (chains, sweeps, n, 2)."""
     sweeps, n = normals.shape[1:3]
-    records = normals[..., 0].reshape(CHAINS, RECORDS, -1, n).mean(axis=2)
-    means, squares = normals[..., 0].mean(axis=(0, 1)), (normals**2).sum(axis=-1).mean(axis=(0, 1))
+    first, second = _moments(missing, normals, bends)
+    records = first.reshape(CHAINS, RECORDS, -1, n).mean(axis=2)
+    means, squares = first.mean(axis=(0, 1)), second.mean(axis=(0, 1))
     deviations = np.sqrt(np.maximum(squares - means**2, 0.0))
     errors, mean_errors = _errors(shares), _errors(records)
     relative = mean_errors / np.where(deviations > 0, deviations, 1.0) / MEAN_TARGET
@@ -191,7 +205,7 @@ def find_marginals(
 ) -> tuple[list[Floats], list[Floats], dict[int, Numbers], Diagnostics]:
     """Give for each variable (distinct rows, values) posteriors and errors, those of continuous variables, and how they were found.
 
-    A continuous variable has a single column of ones among the posteriors; its numbers are standardised.
+    A continuous variable has a single column of ones among the posteriors; its numbers are shares, their normal densities of cells.
     """
     weights, count = model.weights, len(rows.codes)
     missing = missing_cells(rows.codes)
@@ -202,7 +216,9 @@ def find_marginals(
     for variable, found in enumerate(exact.marginals(model.tables, rows.only(enumerated))):
         means[variable][enumerated] = found
     numbers = {
-        i: Numbers.known(rows.codes[:, i], CHAINS * KEPT) for i, is_one in enumerate(weights.continuous) if is_one
+        i: Numbers.known(rows.codes[:, i], CHAINS * KEPT, model.bends[i])
+        for i, is_one in enumerate(weights.continuous)
+        if is_one
     }
     states = np.array([float(exact.count_states(weights, row)) for row in missing])
     diagnostics = Diagnostics.of_exact(states, method="exact" if not len(others) else method)

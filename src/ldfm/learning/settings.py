@@ -1,8 +1,8 @@
 """Settings of a fit: checks of what users give, and settings <-> JSON for model files.
 
 In a model file there are known names with values a fit accepts, in both directions. Threads, progress and checkpoints belong to
-whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds and bend, which the
-schema shows.
+whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds, which the schema
+shows. Files say of `bend` only that it is False, so that older versions of the library can read those that do not need it.
 """
 
 from collections.abc import Callable, Mapping
@@ -86,6 +86,8 @@ def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"prior {prior!r} cannot be kept in a model file, only {', '.join(_PRIORS)} can; set prior=None to save without it"
         )
+    if not settings["bend"]:
+        record["bend"] = False
     settings_from_json(record)
     return record
 
@@ -93,12 +95,14 @@ def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
 def settings_from_json(record: Any) -> dict[str, Any]:
     """Check and read settings; any fault is a ValueError."""
     names = {*_ACCEPTS, "prior"}
-    if not isinstance(record, Mapping) or set(record) != names:
-        raise ValueError(f"settings must be {', '.join(sorted(names))}")
+    if not isinstance(record, Mapping) or set(record) - {"bend"} != names:
+        raise ValueError(f"settings must be {', '.join(sorted(names))}, and perhaps bend")
+    if record.get("bend", False) is not False:
+        raise ValueError(f"setting bend can only be false, not {record['bend']!r}")
     for name, accepts in _ACCEPTS.items():
         if not accepts(record[name]):
             raise ValueError(f"setting {name} cannot be {record[name]!r}")
-    return {**record, "prior": _prior_from_json(record["prior"])}
+    return {**record, "prior": _prior_from_json(record["prior"]), "bend": "bend" not in record}
 
 
 def _prior_from_json(record: Any) -> Dirichlet | ModifiedDirichlet | NoPrior | None:

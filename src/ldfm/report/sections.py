@@ -326,7 +326,9 @@ def _scores(subject: Subject) -> Section:
     }
     how = "exact" if partition.exact else "an estimate"
     if model.schema_.is_mixed:
-        how += "; with continuous columns, p is a density in their units, and as if independent they are normal"
+        how += (
+            "; with continuous columns, p is a density in their units; as if independent they are normal on their scale"
+        )
     note = (
         "These are held-out scores if the model was not fitted to these rows, which the model cannot know. Independent columns "
         f"have the frequencies of this table itself, an advantage. The partition is {how}."

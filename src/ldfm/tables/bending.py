@@ -4,10 +4,14 @@ Densities of arcs are normal. A column of incomes or of tumours' areas is nowher
 logarithm may be. What counts is the column given others, not by itself: lengths of three kinds of flowers need no bend although
 they have three peaks. So a bend is scored by the log-likelihood of the column given the *one* column that tells most of it: normal
 around a line, or around the mean of each value. It must gain clearly more than its two parameters cost.
+
+Outliers, and codes such as 999, are what a model explains by other arcs than most of the column. They must not ask for a bend: the
+cells that fit worst do not count. Nor do cells of a number that very many have, such as 0: a scale that is steep just there
+would gain without end.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,12 +20,16 @@ from ldfm.tables.schema import Schema
 from ldfm.tables.units import Bend
 from ldfm.types import Booleans, Floats, Rows
 
-WIDTHS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)  # of bends to try
-LEVELS = (0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)  # quantiles to try as pivots
+WIDTHS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of bends to try
+LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # quantiles to try as pivots
 BEYOND = (0.5, 1.0)  # how far beyond the ends of the column pivots are tried
 MARGIN = 0.02  # nats a row that a bend must gain, besides what its parameters cost
 PASSES = 2  # over all columns: whether a column needs a bend depends on those of others
-MOST_ROWS = 4000  # that are looked at, evenly spread over the table
+MOST_ROWS = 1500  # that are looked at, evenly spread over the table
+TRIMMED = 0.05  # share of the cells, those that fit worst, that do not count
+TRIMS = 2  # times that lines are fitted to the rest
+LIKELY = 2  # columns that may tell most, of which the best is found without the cells that fit worst
+OFTEN = 0.05  # share of cells with one number above which they do not count
 MOST_VALUES = 32  # of a discrete column that is looked at
 LEAST_NUMBERS = 20  # different ones that a column must have to be bent
 
@@ -32,16 +40,14 @@ def bend_columns(table: Table, row_weights: Floats | None = None) -> Table:
     """Give the table with those of its columns on a bent scale that are closer to normal there, given another column."""
     if not table.schema.is_mixed:
         return table
-    rows = np.unique(np.linspace(0, len(table.codes) - 1, MOST_ROWS).astype(np.int64))
-    weights = np.ones(len(rows)) if row_weights is None else row_weights[rows]
-    if not weights.sum() > 0:  # of the rows looked at
-        return table
-    places = np.flatnonzero(table.schema.continuous)
+    counted = np.arange(len(table.codes)) if row_weights is None else np.flatnonzero(row_weights > 0)
+    rows = counted[np.unique(np.linspace(0, len(counted) - 1, MOST_ROWS).astype(np.int64))]
+    weights = np.ones(len(rows)) if row_weights is None else row_weights[rows] / row_weights[rows].mean()
     # what cannot be computed, such as variances of numbers of 1e200, scores nothing
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        shapes = _Chooser(table.schema, table.codes[rows], weights / weights.mean()).choose()
+        shapes = _Chooser(table.schema, table.codes[rows], weights).choose()
     columns, codes = list(table.schema.columns), table.codes.copy()
-    for place, shape in zip(places.tolist(), shapes, strict=True):
+    for place, shape in zip(np.flatnonzero(table.schema.continuous).tolist(), shapes, strict=True):
         if shape is not None:
             bend = _standardised(shape, codes[:, place], row_weights)
             codes[:, place] = bend.cells(codes[:, place])
@@ -50,12 +56,14 @@ def bend_columns(table: Table, row_weights: Floats | None = None) -> Table:
 
 
 def _standardised(shape: tuple[float, float], shares: Floats, row_weights: Floats | None) -> Bend:
-    """Give the bend whose cells have mean 0 and deviation 1."""
-    known = ~np.isnan(shares)
-    bent = Bend(*shape, 0.0, 1.0).cells(shares[known])
+    """Give the bend whose cells have mean 0 and deviation 1, straight beyond them."""
+    pivot, width = shape
+    known = ~np.isnan(shares) if row_weights is None else ~np.isnan(shares) & (row_weights > 0)
+    bent = np.arcsinh((shares[known] - pivot) / width)
     weights = None if row_weights is None else row_weights[known]
     level = float(np.average(bent, weights=weights))
-    return Bend(*shape, level, float(np.sqrt(np.average((bent - level) ** 2, weights=weights))))
+    spread = float(np.sqrt(np.average((bent - level) ** 2, weights=weights)))
+    return Bend(pivot, width, level, spread, float((bent.min() - level) / spread), float((bent.max() - level) / spread))
 
 
 def _bent(shape: Shape, shares: Floats) -> tuple[Floats, Floats]:
@@ -116,64 +124,122 @@ class _Chooser:
 
     def _candidates(self, place: int) -> list[Shape]:
         """Give the shapes to try for a column, the straight one first."""
-        counted = self.known[:, place] & (self.weights > 0)
-        numbers = np.unique(self.shares[counted, place])
-        if len(numbers) < LEAST_NUMBERS:
+        counted = self._counted(place)
+        shares = self.shares[counted, place]
+        if len(np.unique(shares)) < LEAST_NUMBERS:
             return [None]
-        ends = [numbers[0] - step for step in BEYOND] + [numbers[-1] + step for step in BEYOND]
-        order = np.argsort(self.shares[counted, place])
+        order = np.argsort(shares)
         reached = np.cumsum(self.weights[counted][order])
         at = np.searchsorted(reached, np.array(LEVELS) * reached[-1]).clip(max=len(order) - 1)
-        pivots = np.unique([*self.shares[counted, place][order[at]], *ends])
+        ends = [shares.min() - step for step in BEYOND] + [shares.max() + step for step in BEYOND]
+        pivots = np.unique([*shares[order[at]], *ends])
         return [None, *((float(pivot), width) for pivot in pivots for width in WIDTHS)]
+
+    def _counted(self, place: int) -> Booleans:
+        """Say which rows count for a column: those that have it, but for a number that very many have."""
+        known = self.known[:, place]
+        _, places = np.unique(self.shares[known, place], return_inverse=True)
+        masses = np.bincount(places, weights=self.weights[known])
+        counted = known.copy()
+        counted[known] = masses[places] <= max(OFTEN * masses.sum(), 2.0 * self.weights.max())
+        return counted
 
     def _parent(self, place: int, shape: Shape) -> Floats:
         """Give a column as it tells others: centred, NaN where it is missing."""
         bent = _bent(shape, self.shares[:, place])[0]
-        middle: Floats = bent - np.nanmean(bent)
-        return middle
+        known = self.known[:, place]
+        return np.where(known, bent - (bent[known].mean() if known.any() else 0.0), np.nan)
 
     def _best(self, place: int, parents: Floats) -> tuple[Shape, float]:
         """Give the best shape of a column given that of discrete columns and `parents` which tells most, and its score."""
-        shapes = self.candidates[place]
-        known = self.known[:, place] & (self.weights > 0)
-        weights = self.weights[known]
-        pairs = [_bent(shape, self.shares[known, place]) for shape in shapes]
-        bent, slopes = (np.stack(part) for part in zip(*pairs, strict=True))
-        scores = _scores(bent, weights, parents[known], [group[known] for group in self.groups])
-        scores = scores + slopes @ weights / weights.sum()
+        shapes, counted = self.candidates[place], self._counted(place)
+        if len(shapes) == 1:  # such columns may have no row that counts
+            return None, 0.0
+        pairs = [_bent(shape, self.shares[counted, place]) for shape in shapes]
+        bent, log_slopes = (np.stack(part) for part in zip(*pairs, strict=True))
+        column = _Column(bent, log_slopes, self.weights[counted])
+        designs = [_with_ones(group[counted]) for group in self.groups]
+        designs += [_line(parents[counted, i]) for i in column.likely(parents[counted])]
+        scores = np.max([column.scores(design) for design in (np.ones((counted.sum(), 1)), *designs)], axis=0)
         scores[np.isnan(scores)] = -np.inf
-        best = int(scores.argmax())
-        cost = MARGIN + np.log(weights.sum()) / weights.sum()
-        chosen = best if scores[best] > scores[0] + cost else 0
+        best, total = int(scores.argmax()), column.weights.sum()
+        chosen = best if scores[best] > scores[0] + MARGIN + np.log(total) / total else 0
         return shapes[chosen], float(scores[chosen])
 
 
-def _scores(bent: Floats, weights: Floats, parents: Floats, groups: Sequence[Floats]) -> Floats:
-    """Give for every shape (shapes, rows) the mean log density, up to a constant, given the parent that tells most.
+def _with_ones(group: Floats) -> Floats:
+    """Give the columns that means of values are fitted with, and one for rows without a value."""
+    return np.column_stack([group, 1.0 - group.sum(axis=1)])
 
-    A share of one row of what is left to tell counts as if it had the column's own variance, as in learning; rows whose parent is
-    missing have the column's own density.
+
+def _line(parent: Floats) -> Floats:
+    """Give the columns that a line is fitted with, and one for rows whose parent is missing."""
+    known = ~np.isnan(parent)
+    return np.column_stack([known, np.where(known, parent, 0.0), ~known]).astype(np.float64)
+
+
+class _Column(NamedTuple):
+    """A column on all scales that are tried.
+
+    Attributes
+    ----------
+    bent, log_slopes
+        (shapes, rows): its numbers on each, and the log of the scale's slope there.
+    weights
+        (rows,).
     """
-    total = weights.sum()
-    bent = bent - (bent @ weights / total)[:, None]
-    variances = bent**2 @ weights / total
-    gains = [np.zeros(len(bent))]
-    for group in groups:
-        counts = weights @ group
-        means = (bent * weights) @ group / np.maximum(counts, 1e-300)
-        within = ((bent**2 * weights) @ group - counts * means**2) / variances[:, None]
-        gains.append(-0.5 * (counts * np.log((within + 1.0) / (counts + 1.0))).sum(axis=1) / total)
-    if parents.shape[1]:
+
+    bent: Floats
+    log_slopes: Floats
+    weights: Floats
+
+    def likely(self, parents: Floats) -> list[int]:
+        """Give the places of those of `parents` (rows, others) that are most correlated with the column on any scale."""
+        if not parents.shape[1]:
+            return []
         both = (~np.isnan(parents)).astype(np.float64)
         parents = np.nan_to_num(parents, nan=0.0)
-        counts, heavy = weights @ both, bent * weights
-        first, second = heavy @ both / counts, weights @ parents / counts
-        own = (bent * heavy) @ both / counts - first**2
-        theirs = weights @ parents**2 / counts - second**2
+        counts, heavy = self.weights @ both, self.bent * self.weights
+        first, second = heavy @ both / counts, self.weights @ parents / counts
+        own = (self.bent * heavy) @ both / counts - first**2
+        theirs = self.weights @ parents**2 / counts - second**2
         together = heavy @ parents / counts - first * second
-        left = 1.0 - np.where((own > 0) & (theirs > 0), together**2 / (own * theirs), 0.0).clip(max=1.0)
-        of_parents = -0.5 * counts / total * np.log((counts * left + 1.0) / (counts + 1.0))
-        gains.append(np.nan_to_num(of_parents, nan=0.0).max(axis=1))
-    found: Floats = np.max(gains, axis=0) - 0.5 * np.log(variances)
-    return found
+        shares = np.where((own > 0) & (theirs > 0), counts * together**2 / (own * theirs), 0.0)
+        order = np.argsort(-np.nan_to_num(shares).max(axis=0), kind="stable")
+        return [int(place) for place in order[:LIKELY]]
+
+    def scores(self, design: Floats) -> Floats:
+        """Give for every shape the mean log density, up to a constant, of the cells that fit best, around a fit by `design`.
+
+        One row of the column's own variance counts besides, as in learning.
+        """
+        kept = np.broadcast_to(self.weights, self.bent.shape)
+        for _ in range(TRIMS):
+            logs = self._logs(design, kept)
+            kept = self._without_worst(logs)
+        logs = self._logs(design, kept)
+        found: Floats = (kept * np.where(kept > 0, logs, 0.0)).sum(axis=1) / kept.sum(axis=1)
+        return found
+
+    def _logs(self, design: Floats, kept: Floats) -> Floats:
+        """Give (shapes, rows): log densities around lines that are fitted to what is kept, weights (shapes, rows)."""
+        total = kept.sum(axis=1, keepdims=True)
+        middle = (kept * self.bent).sum(axis=1, keepdims=True) / total
+        own = (kept * (self.bent - middle) ** 2).sum(axis=1, keepdims=True) / total
+        size = design.shape[1]
+        products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
+        squares = (kept @ products).reshape(-1, size, size) + 1e-9 * np.eye(size)
+        sides = (kept * (self.bent - middle)) @ design
+        fitted = np.linalg.solve(squares, np.nan_to_num(sides)[..., None])[..., 0] @ design.T
+        off = (self.bent - middle - fitted) ** 2
+        variance = ((kept * off).sum(axis=1, keepdims=True) + own) / (total + 1.0)
+        logs: Floats = self.log_slopes - 0.5 * np.log(variance) - 0.5 * off / variance
+        return logs
+
+    def _without_worst(self, logs: Floats) -> Floats:
+        """Give the weights (shapes, rows) with 0 for the cells that fit worst."""
+        order = np.argsort(np.nan_to_num(logs, nan=-np.inf), axis=1)
+        reached = np.cumsum(self.weights[order], axis=1)
+        kept = np.zeros(logs.shape)
+        np.put_along_axis(kept, order, np.where(reached > TRIMMED * reached[:, -1:], self.weights[order], 0.0), axis=1)
+        return kept

@@ -1,7 +1,7 @@
 """What a model knows of a table: its variables, their values in a stable order, and the dtypes to give back."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
 from math import isfinite
@@ -14,6 +14,7 @@ from ldfm.types import Booleans, Floats, Rows
 
 Scalar = str | int | float | bool | date | datetime
 Kind = Literal["discrete", "continuous"]
+LARGEST_WHOLE = 2.0**63 - 1024.0  # the largest double that is a whole number of 64 bits
 MISSING = -1  # code of a missing cell; a missing cell of a mixed table is NaN
 
 _TYPES: dict[str, type] = {"str": str, "bool": bool, "int": int, "float": float, "datetime": datetime, "date": date}
@@ -102,7 +103,9 @@ class Column:
         if not self.is_continuous:
             return [self.values[code] for code in codes.astype(np.int64)]
         numbers = self.units.numbers(np.asarray(codes, dtype=np.float64))
-        return [int(number) for number in np.rint(numbers)] if self.whole else [float(number) for number in numbers]
+        if not self.whole:
+            return [float(number) for number in numbers]
+        return [int(number) for number in np.rint(numbers).clip(-LARGEST_WHOLE, LARGEST_WHOLE)]
 
     def shown(self, code: Any) -> Any:
         """Give the value of a code as people read it: numbers to four digits."""
@@ -232,6 +235,11 @@ class Schema:
                 slopes = column.units.log_slopes(cells[:, place])
                 lost += slopes if kept is None else np.where(kept[:, place], slopes, 0.0)
         return lost
+
+    @property
+    def straight(self) -> "Schema":
+        """The same without bends."""
+        return Schema(tuple(replace(c, units=replace(c.units, bend=None)) for c in self.columns))
 
     def to_json(self) -> list[dict[str, Any]]:
         """Give what `from_json` reads."""

@@ -1,8 +1,8 @@
 """Numbers of a continuous column <-> the cells that models see.
 
-A cell is ``(number - centre) / scale``, and where a column is skewed or has heavy tails that on a *bent* scale, straight around a
-pivot and logarithmic far from it, to both sides. Every bend maps all numbers onto all numbers, so that densities of cells are
-densities of numbers after division by a slope.
+A cell is ``(number - centre) / scale``, and where a column is skewed that on a *bent* scale: straight around a pivot, logarithmic
+far from it, and straight again beyond the numbers that were learned from, where nothing says how they go on. Every bend maps all
+numbers onto all numbers, so that densities of cells are densities of numbers after division by a slope.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from ldfm.types import Floats
+
+_NODES, _SHARES = np.polynomial.hermite_e.hermegauss(16)  # of averages over normal densities
+_SHARES = _SHARES / _SHARES.sum()
 
 
 @dataclass(frozen=True)
@@ -27,41 +30,47 @@ class Bend:
         How far: it is logarithmic where shares are much farther from the pivot.
     level, spread
         Make cells of the column have mean 0 and deviation 1.
+    low, high
+        Cells between which it is so. Beyond them it goes on as straight as it is there.
     """
 
     pivot: float
     width: float
     level: float
     spread: float
+    low: float
+    high: float
 
     def cells(self, shares: Floats) -> Floats:
         """Bend."""
-        found: Floats = (np.arcsinh((shares - self.pivot) / self.width) - self.level) / self.spread
+        ends = self.shares(np.array([self.low, self.high]))
+        inner = np.clip(shares, *ends)
+        bent = (np.arcsinh((inner - self.pivot) / self.width) - self.level) / self.spread
+        found: Floats = bent + (shares - inner) / np.exp(self.log_slopes(bent))
         return found
 
     def shares(self, cells: Floats) -> Floats:
         """Undo it."""
-        found: Floats = self.pivot + self.width * np.sinh(self.level + self.spread * cells)
+        inner = np.clip(cells, self.low, self.high)
+        bent = self.pivot + self.width * np.sinh(self.level + self.spread * inner)
+        found: Floats = bent + (cells - inner) * np.exp(self.log_slopes(cells))
         return found
 
     def log_slopes(self, cells: Floats) -> Floats:
         """Give log(d share / d cell)."""
-        bent = self.level + self.spread * cells
+        bent = np.abs(self.level + self.spread * np.clip(cells, self.low, self.high))
         # log cosh without overflow
-        found: Floats = np.log(self.width * self.spread / 2.0) + np.logaddexp(bent, -bent)
+        found: Floats = np.log(self.width * self.spread / 2.0) + bent + np.log1p(np.exp(-2.0 * bent))
         return found
 
-    def moments(self, means: Floats, deviations: Floats) -> tuple[Floats, Floats, Floats]:
-        """Give means and variances of shares whose cells are normal, and how much the means move with those of cells.
-
-        sinh of a normal variable, mean a and variance v, has the mean exp(v/2) sinh(a) and the variance
-        expm1(2v)/2 + sinh(a)^2 exp(v) expm1(v).
-        """
-        bent, variances = self.level + self.spread * means, (self.spread * deviations) ** 2
-        grown = np.exp(variances / 2.0)
-        spread = np.expm1(2.0 * variances) / 2.0 + np.sinh(bent) ** 2 * np.exp(variances) * np.expm1(variances)
-        slopes = self.width * self.spread * grown * np.cosh(bent)
-        return self.pivot + self.width * grown * np.sinh(bent), self.width**2 * spread, slopes
+    def moments(self, means: Floats, deviations: Floats) -> tuple[Floats, Floats]:
+        """Give means and mean squares of shares whose cells are normal, by Gauss-Hermite quadrature."""
+        first, second = np.zeros_like(means), np.zeros_like(means)
+        for node, share in zip(_NODES, _SHARES, strict=True):
+            at = self.shares(means + node * deviations)
+            first += share * at
+            second += share * at**2
+        return first, second
 
     @classmethod
     def from_json(cls, record: Any) -> "Bend":
@@ -70,9 +79,9 @@ class Bend:
         if not isinstance(record, Mapping) or set(record) != names:
             raise ValueError(f"a bend must have exactly the fields {', '.join(sorted(names))}")
         if not all(type(value) is float and isfinite(value) for value in record.values()):
-            raise ValueError("the fields of a bend must be finite numbers")
-        if not (record["width"] > 0 and record["spread"] > 0):
-            raise ValueError("width and spread of a bend must be positive")
+            raise ValueError("the fields of a bend must be finite floats")
+        if not (record["width"] > 0 and record["spread"] > 0 and record["low"] < record["high"]):
+            raise ValueError("width and spread of a bend must be positive, and low below high")
         return cls(**record)
 
 
@@ -102,6 +111,11 @@ class Units:
         shares = cells if self.bend is None else self.bend.shares(cells)
         found: Floats = self.centre + self.scale * shares
         return found
+
+    def even(self, low: float, high: float, count: int) -> Floats:
+        """Give so many numbers from one to another, evenly spread on the scale that models see."""
+        first, last = self.cells(np.array([low, high])).tolist()
+        return self.numbers(np.linspace(first, last, count))
 
     def log_slopes(self, cells: Floats) -> Floats:
         """Give log(d number / d cell): what the log density of a cell loses on the way to that of the number."""

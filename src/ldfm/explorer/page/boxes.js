@@ -125,7 +125,7 @@ const [WIDTH, HEIGHT] = [200, 56];
 class ContinuousBox extends Box {
   constructor(variable, choose) {
     super(variable);
-    this.ends = [variable.centre - 3.5 * variable.scale, variable.centre + 3.5 * variable.scale];
+    this.ends = variable.ends;
     this.curve = svg("path", { class: "density" });
     this.pinned = svg("path", { class: "density pinned-density" });
     this.line = svg("line", { class: "mean", y1: 0, y2: HEIGHT });
