@@ -1,8 +1,11 @@
 """Bent columns through the estimator: everything that comes out is in the table's units, checked by sums over grids."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from ldfm import LDFM, ModelFileError, load
 from ldfm.inference import Budget
@@ -142,8 +145,47 @@ def test_files_keep_bends(model, tmp_path):
             load(tmp_path / "spoilt")
     LDFM(bend=False, **QUICK).fit(frame()).save(tmp_path / "straight")
     assert not load(tmp_path / "straight").bend
+    LDFM(**QUICK).fit(frame()[["owner"]]).save(tmp_path / "discrete")
+    assert load(tmp_path / "discrete").bend
 
 
 def test_more_rows_keep_the_scale(model):
     more = LDFM(**QUICK).fit(frame()).partial_fit(frame(100))
     assert more.schema_ == model.schema_
+
+
+def test_other_weights_of_rows_keep_the_scale_of_a_warm_start():
+    model = LDFM(warm_start=True, **QUICK).fit(frame())
+    before = model.schema_
+    reached = model.history_.steps[-1].objective
+    model.fit(frame(), sample_weight=np.where(frame()["income"] > 1.0, 2.0, 1.0))
+    assert model.schema_ == before
+    assert model.history_.steps[0].objective > reached - 1.0
+
+
+def test_sentinel_codes_do_not_spoil_means():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    y = x + 0.3 * rng.normal(size=300)
+    y[::50] = 999.0
+    for bend in (True, False):
+        model = LDFM(bend=bend, **QUICK).fit({"x": x, "y": y})
+        filled = np.asarray(model.impute({"x": x[1:9], "y": np.full(8, np.nan)})["y"])
+        assert np.median(np.abs(filled)) < 100.0
+
+
+def test_whole_numbers_on_a_bent_scale_stay_whole_numbers():
+    rng = np.random.default_rng(0)
+    counts = np.rint(1e15 * np.exp(2.0 * rng.normal(size=200))).astype(np.int64)
+    model = LDFM(kinds={"counts": "continuous"}, **QUICK).fit({"counts": counts, "kind": ["a", "b"] * 100})
+    assert model.schema_.columns[0].units.bend is not None
+    assert np.asarray(model.sample(500)["counts"]).dtype == np.int64
+
+
+def test_draws_of_a_copy_are_its_own():
+    model = LDFM(**QUICK).fit(frame(60))
+    other = copy(model)
+    other.draws_ = model.draws_[:5]
+    assert len(model.draws_) > 5
+    with pytest.raises(NotFittedError):
+        _ = LDFM().draws_
