@@ -4,7 +4,7 @@ import pytest
 
 from ldfm.bench.protocol import Split
 from ldfm.bench.reading import lines_of
-from ldfm.bench.tables import Key, read_libra, read_published
+from ldfm.bench.tables import Key, read_libra, read_libra_oracles, read_published
 
 SPLIT = Split(40, 30)
 
@@ -29,6 +29,12 @@ def test_who_is_ahead_is_said_by_standard_errors():
     assert "| DN | farther |  |  |" in lines
     assert lines[lines.index("| MT | - | farther | closer |") - 3] == "|  | asia | sachs | child |"
     assert not any("LDFM-S by likelihood |" in line for line in lines)
+
+
+def test_true_networks_say_what_other_rows_alone_do():
+    oracle = read_libra_oracles()["alarm"]
+    records = {Key(0, SPLIT, "oracle", "alarm"): record(0.0, score=oracle + 0.011)}
+    assert any(line.endswith("other rows alone can do: alarm (+0.011).") for line in lines_of(records, {}))
 
 
 def test_hours_of_the_main_tables_count_shared_fits_once():

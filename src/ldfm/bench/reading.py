@@ -17,6 +17,7 @@ from ldfm.bench.tables import (
     models_of,
     networks_of,
     read_libra,
+    read_libra_oracles,
     read_published,
     read_records,
 )
@@ -39,7 +40,15 @@ def lines_of(records: Records, effort: Records) -> list[str]:
         if any(key.rows == rows and key.model == OURS for key in records):
             lines.append(_against_best(records, published, rows))
             tables += _against_peers(records, rows)
-    return [*lines, *_effort(records, effort), *_against_libra(records), *_cost(records), "", *tables]
+    return [
+        *lines,
+        *_effort(records, effort),
+        *_against_libra(records),
+        *_other_rows(records),
+        *_cost(records),
+        "",
+        *tables,
+    ]
 
 
 def _listed(parts: Iterable[str]) -> str:
@@ -160,6 +169,17 @@ def _against_libra(records: Records) -> list[str]:
         f"toolkit is on its own rows: {'; '.join(parts)}."
         for rows, parts in found.items()
     ]
+
+
+def _other_rows(records: Records) -> list[str]:
+    """Say how far apart scores are on other rows of the same networks, by those of the true networks."""
+    others, found = read_libra_oracles(), []
+    for network in networks_of(records):
+        key = Key(0, _SPLIT, "oracle", network)
+        if key in records and network in others:
+            found.append(f"{network} ({records[key]['result']['score']['mean'] - others[network]:+.3f})")
+    what = f"{_SPLIT.query}/{_SPLIT.evidence}, scores of the true networks on our test rows less those on the Libra toolkit's"
+    return [f"- {what}, which is how much other rows alone can do: {_listed(found)}."] if found else []
 
 
 def _effort(records: Records, effort: Records) -> list[str]:

@@ -64,11 +64,20 @@ def read_published() -> Published:
     return found
 
 
-def read_libra() -> Published:
-    """Read the numbers of the Libra toolkit as gaps to the true network on its rows."""
-    scores = {
+def _libra_scores() -> dict[tuple[int, str, str], float]:
+    return {
         (int(row["train_rows"]), row["model"], row["network"]): float(row["score"]) for row in _rows_of("libra.csv")
     }
+
+
+def read_libra_oracles() -> dict[str, float]:
+    """Read the scores of the true networks on the rows that the Libra toolkit had."""
+    return {network: score for (_, model, network), score in _libra_scores().items() if model == "oracle"}
+
+
+def read_libra() -> Published:
+    """Read the numbers of the Libra toolkit as gaps to the true network on its rows."""
+    scores = _libra_scores()
     return {
         Key(rows, SPLITS[0], model, network): scores[0, "oracle", network] - score
         for (rows, model, network), score in scores.items()
