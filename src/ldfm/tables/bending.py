@@ -25,7 +25,7 @@ LEVELS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)  # quantiles to try as pivots
 BEYOND = (0.5, 1.0)  # how far beyond the ends of the column pivots are tried
 MARGIN = 0.02  # nats a row that a bend must gain, besides what its parameters cost
 PASSES = 2  # over all columns: whether a column needs a bend depends on those of others
-MOST_ROWS = 1500  # that are looked at, evenly spread over the table
+MOST_ROWS = 600  # that are looked at, evenly spread over the table
 TRIMMED = 0.05  # share of the cells, those that fit worst, that do not count
 TRIMS = 2  # times that lines are fitted to the rest
 LIKELY = 2  # columns that may tell most, of which the best is found without the cells that fit worst
@@ -158,8 +158,8 @@ class _Chooser:
         pairs = [_bent(shape, self.shares[counted, place]) for shape in shapes]
         bent, log_slopes = (np.stack(part) for part in zip(*pairs, strict=True))
         column = _Column(bent, log_slopes, self.weights[counted])
-        designs = [_with_ones(group[counted]) for group in self.groups]
-        designs += [_line(parents[counted, i]) for i in column.likely(parents[counted])]
+        groups = column.likely_groups([group[counted] for group in self.groups])
+        designs = [*map(_with_ones, groups), *map(_line, column.likely_parents(parents[counted]))]
         scores = np.max([column.scores(design) for design in (np.ones((counted.sum(), 1)), *designs)], axis=0)
         scores[np.isnan(scores)] = -np.inf
         best, total = int(scores.argmax()), column.weights.sum()
@@ -193,20 +193,28 @@ class _Column(NamedTuple):
     log_slopes: Floats
     weights: Floats
 
-    def likely(self, parents: Floats) -> list[int]:
-        """Give the places of those of `parents` (rows, others) that are most correlated with the column on any scale."""
+    def likely_groups(self, groups: list[Floats]) -> list[Floats]:
+        """Give those of `groups`, each (rows, values), whose means differ most on any scale."""
+        total = self.weights.sum()
+        heavy = (self.bent - (self.bent @ self.weights / total)[:, None]) * self.weights
+        own = (heavy**2 / self.weights).sum(axis=1)
+        shares = [((heavy @ group) ** 2 / np.maximum(self.weights @ group, 1e-9)).sum(axis=1) / own for group in groups]
+        order = np.argsort([-np.nan_to_num(share).max() for share in shares], kind="stable")
+        return [groups[place] for place in order[:LIKELY]]
+
+    def likely_parents(self, parents: Floats) -> list[Floats]:
+        """Give those of `parents` (rows, others) that are most correlated with the column on any scale."""
         if not parents.shape[1]:
             return []
-        both = (~np.isnan(parents)).astype(np.float64)
-        parents = np.nan_to_num(parents, nan=0.0)
+        both, filled = (~np.isnan(parents)).astype(np.float64), np.nan_to_num(parents, nan=0.0)
         counts, heavy = self.weights @ both, self.bent * self.weights
-        first, second = heavy @ both / counts, self.weights @ parents / counts
+        first, second = heavy @ both / counts, self.weights @ filled / counts
         own = (self.bent * heavy) @ both / counts - first**2
-        theirs = self.weights @ parents**2 / counts - second**2
-        together = heavy @ parents / counts - first * second
+        theirs = self.weights @ filled**2 / counts - second**2
+        together = heavy @ filled / counts - first * second
         shares = np.where((own > 0) & (theirs > 0), counts * together**2 / (own * theirs), 0.0)
         order = np.argsort(-np.nan_to_num(shares).max(axis=0), kind="stable")
-        return [int(place) for place in order[:LIKELY]]
+        return [parents[:, place] for place in order[:LIKELY]]
 
     def scores(self, design: Floats) -> Floats:
         """Give for every shape the mean log density, up to a constant, of the cells that fit best, around a fit by `design`.
@@ -226,11 +234,7 @@ class _Column(NamedTuple):
         total = kept.sum(axis=1, keepdims=True)
         middle = (kept * self.bent).sum(axis=1, keepdims=True) / total
         own = (kept * (self.bent - middle) ** 2).sum(axis=1, keepdims=True) / total
-        size = design.shape[1]
-        products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
-        squares = (kept @ products).reshape(-1, size, size) + 1e-9 * np.eye(size)
-        sides = (kept * (self.bent - middle)) @ design
-        fitted = np.linalg.solve(squares, np.nan_to_num(sides)[..., None])[..., 0] @ design.T
+        fitted = _fitted(design, kept, kept * (self.bent - middle))
         off = (self.bent - middle - fitted) ** 2
         variance = ((kept * off).sum(axis=1, keepdims=True) + own) / (total + 1.0)
         logs: Floats = self.log_slopes - 0.5 * np.log(variance) - 0.5 * off / variance
@@ -243,3 +247,16 @@ class _Column(NamedTuple):
         kept = np.zeros(logs.shape)
         np.put_along_axis(kept, order, np.where(reached > TRIMMED * reached[:, -1:], self.weights[order], 0.0), axis=1)
         return kept
+
+
+def _fitted(design: Floats, kept: Floats, heavy: Floats) -> Floats:
+    """Give (shapes, rows): least squares by the columns of `design`, rows weighing `kept`; `heavy` are weighted numbers."""
+    size, sides = design.shape[1], np.nan_to_num(heavy @ design)
+    if not np.triu(design.T @ design, 1).any():  # indicators of values: means
+        factors = sides / (kept @ design**2 + 1e-9)
+    else:
+        products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
+        squares = (kept @ products).reshape(-1, size, size) + 1e-9 * np.eye(size)
+        factors = np.linalg.solve(squares, sides[..., None])[..., 0]
+    found: Floats = factors @ design.T
+    return found
