@@ -253,10 +253,10 @@ def _fitted(design: Floats, kept: Floats, heavy: Floats) -> Floats:
     """Give (shapes, rows): least squares by the columns of `design`, rows weighing `kept`; `heavy` are weighted numbers."""
     size, sides = design.shape[1], np.nan_to_num(heavy @ design)
     if not np.triu(design.T @ design, 1).any():  # indicators of values: means
-        factors = sides / (kept @ design**2 + 1e-9)
+        factors: Floats = sides / (kept @ design**2 + 1e-9)
     else:
         products = (design[:, :, None] * design[:, None, :]).reshape(len(design), -1)
         squares = (kept @ products).reshape(-1, size, size) + 1e-9 * np.eye(size)
-        factors = np.linalg.solve(squares, sides[..., None])[..., 0]
+        factors = np.linalg.solve(squares, sides[..., None])[..., 0].astype(np.float64)
     found: Floats = factors @ design.T
     return found
