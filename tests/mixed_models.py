@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ldfm.mixed_weights import MixedWeights
+from ldfm.relations import Relations
 from ldfm.tables import MergedRows, unmerged
 
 
@@ -23,6 +24,16 @@ def random_mixed(kinds: tuple[int, ...], seed: int, *, stops: bool = True) -> Mi
         slopes=np.where(numeric_rows, 0.7 * rng.normal(size=shape), 0.0),
         deviations=np.where(weights.numeric, rng.uniform(0.5, 1.2, shape), 1.0),
     )
+
+
+def related(weights: MixedWeights, seed: int) -> MixedWeights:
+    """Give the weights with every number but the first measured from all numbers before it."""
+    rng = np.random.default_rng(seed)
+    continuous = np.array(weights.continuous)
+    shares = np.tril(rng.uniform(0.4, 0.8, (len(continuous), len(continuous))), -1) * continuous * continuous[:, None]
+    later = shares.any(axis=1)
+    levels, scales = rng.normal(size=len(later)) * 0.3, rng.uniform(0.5, 0.8, len(later))
+    return replace(weights, relations=Relations(shares, np.where(later, levels, 0.0), np.where(later, scales, 1.0)))
 
 
 def random_cells(weights: MixedWeights, rows: int, seed: int) -> np.ndarray:

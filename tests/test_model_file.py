@@ -151,6 +151,7 @@ params = st.fixed_dictionaries({
     "validation_fraction": st.none() | st.floats(0, 1, exclude_min=True, exclude_max=True),
     "random_state": st.none() | st.integers(0, 2**200),
     "bend": st.booleans(),
+    "relate": st.booleans(),
 })  # fmt: skip
 
 

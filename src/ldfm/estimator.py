@@ -50,6 +50,9 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
     bend
         Whether columns of numbers that are skewed or have heavy tails are modelled on a bent scale, on which they are closer to
         normal given the column that tells most of them. Numbers go in and come out as they are.
+    relate
+        Whether columns of numbers may be measured from a line in several others, so that the model is one of what that leaves of
+        them. Arcs have one parent, and cannot say that a column is the sum of two others. `weights_.relations` has what was found.
 
     Attributes
     ----------

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from ldfm.kernels.elimination import make_workspace
-from ldfm.kernels.mixed_arcs import add_statistics
 from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import blocks, map_in_order
 from ldfm.types import Codes, Floats, Integers, Rows
@@ -137,7 +136,7 @@ def expected_statistics(
             part = cells[rows][batch]
             used, found = matrices[: len(part)], marginals[: len(part)]
             weights.fill_marginals(part, used, work, sums[batch], found)
-            add_statistics(weights.model, part, row_weights[rows][batch], found, total)
+            weights.add_statistics(found, part, row_weights[rows][batch], total)
         weights.add_stops(cells[rows], sums)
         counted = row_weights[rows] > 0
         return Statistics(total, float(row_weights[rows][counted] @ sums[counted]))

@@ -91,6 +91,7 @@ class PlainModel:
             intercepts=np.where(numeric, 0.0, self.weights.intercepts),
             slopes=np.where(numeric, 0.0, self.weights.slopes),
             deviations=np.ones(shares.shape),
+            relations=None,
         )
         states = np.unravel_index(np.arange(prod(weights.cardinalities)), weights.cardinalities)
         self._codes = np.stack(states, axis=1).astype(np.float64)
@@ -120,7 +121,7 @@ class PlainModel:
             self._flat.fill_draws(row, matrices, make_workspace(n), _WALKS * n, generator, drawn)
             parents[here] = drawn[0]
         self._fill_numbers(cells, parents, generator)
-        return cells
+        return self.given.cells(cells)
 
     def _fill_numbers(self, cells: Floats, parents: Integers, generator: np.random.Generator) -> None:
         """Draw numbers down the forests."""

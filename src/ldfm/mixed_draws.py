@@ -4,6 +4,8 @@ Blocks of chains have random numbers of their own, as in `ldfm.draws`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
@@ -52,6 +54,7 @@ def anneal(
 
     On the way there is one variable more, a second root: all arcs of the independent model come from it.
     """
+    given, weights = weights, replace(weights, relations=None)  # free cells have no use for relations
     folded = weights.table if weights.stop is None else weights.table * weights.stop[1:]
     largest = np.array([folded[:, a:b].max() for a, b in zip(weights.offsets[:-1], weights.offsets[1:], strict=True)])
     if not (largest > 0).all():
@@ -65,7 +68,8 @@ def anneal(
 
     cuts = enumerate(blocks(chains, BLOCK_CHAINS))
     logs, cells, parents = zip(*map_in_order(one_block, cuts, n_jobs), strict=True)
-    return Annealed(np.array(logs) + shift, np.concatenate(cells), np.concatenate(parents))
+    codes: Any = given.cells(np.concatenate(cells))  # cells, in place of the codes of discrete models
+    return Annealed(np.array(logs) + shift, codes, np.concatenate(parents))
 
 
 class _Way:

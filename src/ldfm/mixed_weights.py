@@ -1,4 +1,4 @@
-"""Weights of a model with continuous variables: mixing weights, normal densities and logits."""
+"""Weights of a model with continuous variables: mixing weights, normal densities and logits, and relations of columns."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,8 +9,16 @@ import numpy as np
 from ldfm.kernels.best_forest import best_forest_of_logs
 from ldfm.kernels.elimination import Workspace
 from ldfm.kernels.forest_sums import arc_marginals, log_forest_sums
-from ldfm.kernels.mixed_arcs import MixedModel, fill_logs, fill_scaled, finish_marginals, finish_sums
+from ldfm.kernels.mixed_arcs import (
+    MixedModel,
+    add_statistics,
+    fill_logs,
+    fill_scaled,
+    finish_marginals,
+    finish_sums,
+)
 from ldfm.kernels.mixed_sweeps import draw_forests_of_logs
+from ldfm.relations import Relations
 from ldfm.types import Booleans, Floats, Integers
 from ldfm.weights import SUM_TOLERANCE, StateLayout, Variant, check_weights
 
@@ -23,7 +31,8 @@ class MixedWeights(StateLayout):
 
     Arrays are (S + 1, S), parent by child, root first, as in `ArcWeights`; a continuous variable is a single state. The weight of
     an arc is `table` times a density or probability of the child, in standardised units (see `ldfm.kernels.mixed_arcs`). From a
-    continuous parent all values of a discrete child have the same `table` entry, and the softmax shares it out.
+    continuous parent all values of a discrete child have the same `table` entry, and the softmax shares it out. Arcs are between
+    what relations leave of cells; rows, here and everywhere, are cells.
 
     Parameters
     ----------
@@ -37,6 +46,8 @@ class MixedWeights(StateLayout):
         Which variables are.
     stop
         (S + 1,) root first, or None.
+    relations
+        Which continuous variables are measured from others; None: none is.
     """
 
     table: Floats
@@ -46,6 +57,7 @@ class MixedWeights(StateLayout):
     cardinalities: tuple[int, ...]
     continuous: tuple[bool, ...]
     stop: Floats | None = None
+    relations: Relations | None = None
 
     def __post_init__(self) -> None:
         if len(self.continuous) != len(self.cardinalities) or not any(self.continuous):
@@ -67,6 +79,11 @@ class MixedWeights(StateLayout):
         if not (self.deviations > 0).all():
             raise ValueError("deviations must be positive")
         self._freeze_stop()
+        if self.relations is None:
+            return
+        involved = self.relations.involved
+        if len(involved) != len(self.continuous) or (involved & ~np.array(self.continuous)).any():
+            raise ValueError("relations must be of these variables, and of continuous ones alone")
 
     @classmethod
     def uniform(cls, cardinalities: tuple[int, ...], continuous: tuple[bool, ...], variant: Variant) -> "MixedWeights":
@@ -130,28 +147,45 @@ class MixedWeights(StateLayout):
         with np.errstate(divide="ignore"):
             logs = np.log(table) + np.where(self.numeric, -np.log(self.deviations) - _HALF_LOG_2_PI, 0.0)
         continuous = np.array(self.continuous)
-        most = max(self.cardinalities)
-        precisions = 1.0 / self.deviations
-        return MixedModel(logs, self.intercepts, self.slopes, precisions, self.offsets, continuous, most)
+        most, size = max(self.cardinalities), len(self.continuous)
+        related = self.relations or Relations.none(size)
+        numbers = logs, self.intercepts, self.slopes, 1.0 / self.deviations
+        steps = np.where(continuous[:, None], related.steps, 0.0)
+        return MixedModel(
+            *numbers, self.offsets, continuous, most, self.relations is not None, steps, related.levels / related.scales
+        )
+
+    def rests(self, cells: Floats) -> Floats:
+        """Give what relations leave of rows of cells."""
+        return cells if self.relations is None else self.relations.rests(cells)
+
+    def cells(self, rests: Floats) -> Floats:
+        """Give the cells of which relations leave this."""
+        return rests if self.relations is None else self.relations.cells(rests)
 
     def fill_log_sums(self, cells: Floats, matrices: Floats, work: Workspace, sums: Floats) -> None:
         """Fill `sums` with the log forest sums of complete rows, stop weights included but for the root's."""
-        shifts = np.empty(len(cells))
-        fill_scaled(self.model, cells, matrices, shifts)
+        shifts, rests = np.empty(len(cells)), self.rests(cells)
+        fill_scaled(self.model, rests, matrices, shifts)
         log_forest_sums(matrices, work, sums)
-        finish_sums(self.model, cells, shifts, sums)
+        finish_sums(self.model, rests, shifts, sums)
 
     def fill_marginals(self, cells: Floats, matrices: Floats, work: Workspace, sums: Floats, marginals: Floats) -> None:
         """Fill `sums` as `fill_log_sums` does, and `marginals` with the probabilities of arcs."""
-        shifts = np.empty(len(cells))
-        fill_scaled(self.model, cells, matrices, shifts)
+        shifts, rests = np.empty(len(cells)), self.rests(cells)
+        fill_scaled(self.model, rests, matrices, shifts)
         arc_marginals(matrices, work, sums, marginals)
-        finish_marginals(self.model, cells, shifts, work.extended_schedule, sums, marginals)
+        finish_marginals(self.model, rests, shifts, work.extended_schedule, sums, marginals)
+
+    def add_statistics(self, marginals: Floats, cells: Floats, row_weights: Floats, sums: Floats) -> None:
+        """Add the statistics of rows, weighted by their arc marginals, to `sums` (6, S + 1, S)."""
+        add_statistics(self.model, self.rests(cells), row_weights, marginals, sums)
 
     def fill_best(self, cells: Floats, matrices: Floats, parents: Integers) -> None:
         """Fill `parents` (rows, n) with the forests of greatest weight; `matrices` is scratch."""
+        rests = self.rests(cells)
         for row in range(len(cells)):
-            fill_logs(self.model, cells[row], matrices[row])
+            fill_logs(self.model, rests[row], matrices[row])
             best_forest_of_logs(matrices[row], parents[row])
 
     def fill_draws(
@@ -164,13 +198,16 @@ class MixedWeights(StateLayout):
         parents: Integers,
     ) -> None:
         """Fill `parents` (rows, draws, n) with forests drawn in proportion to their weights; `matrices` is scratch."""
+        rests = self.rests(cells)
         for row in range(len(cells)):
-            fill_logs(self.model, cells[row], matrices[row])
+            fill_logs(self.model, rests[row], matrices[row])
             draw_forests_of_logs(matrices[row], work.extended_schedule, budget, generator, parents[row])
 
     def add_stops(self, cells: Floats, sums: Floats) -> None:
-        """Add what `fill_log_sums` leaves out: the log stop weight of the root."""
+        """Add what `fill_log_sums` leaves out: the log stop weight of the root, and the scales of relations."""
         del cells
+        if self.relations is not None:
+            sums -= self.relations.log_scale
         if self.stop is not None:
             with np.errstate(divide="ignore"):
                 sums += np.log(self.stop[0])

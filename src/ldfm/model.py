@@ -95,6 +95,7 @@ class ForestModel(Pictures):
         random_state: int | np.random.Generator | None = None,
         verbose: int = 0,
         bend: bool = True,
+        relate: bool = True,
     ) -> None:
         self.variant = variant
         self.objective = objective
@@ -109,6 +110,7 @@ class ForestModel(Pictures):
         self.random_state = random_state
         self.verbose = verbose
         self.bend = bend
+        self.relate = relate
 
     # --- learning ----------------------------------------------------------------------------------------------------
 
@@ -164,6 +166,7 @@ class ForestModel(Pictures):
             None if self.checkpoint is None else Path(self.checkpoint),
             self.n_jobs,
             self.verbose,
+            bool(self.relate),
         )
         known = warm and hasattr(self, "weights_") and self.schema_.columns == table.schema.columns
         uniform = uniform_weights(table.schema, self.variant)

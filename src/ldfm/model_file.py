@@ -3,7 +3,8 @@
 A safetensors file is 8 bytes with the length of a JSON header, the header, and the raw numbers. Ours has the arrays ``table``
 (S + 1, S) and, for an LDFM-S, ``stop`` (S + 1,), float64, perhaps ``draws`` (at most 4096, n), int16 codes drawn from the model.
 Where a column is continuous there are ``intercepts``, ``slopes`` and ``deviations`` like ``table`` too, draws are float64, and the
-format version is 2, or 3 where one is on a bent scale. One metadata entry ``ldfm`` with a JSON object: format, format_version,
+format version is 2, or 3 where one is on a bent scale. Where columns are measured from others there are ``shares`` (n, n),
+``levels`` and ``scales`` (n,), and it is 4. One metadata entry ``ldfm`` with a JSON object: format, format_version,
 library_version, schema, settings, history.
 """
 
@@ -22,17 +23,19 @@ from ldfm.files import written_whole
 from ldfm.learning import History
 from ldfm.learning.settings import settings_from_json
 from ldfm.mixed_weights import MixedWeights
+from ldfm.relations import Relations
 from ldfm.tables import Schema
 from ldfm.tables.encoding import MAX_VALUES
 from ldfm.types import Rows
 from ldfm.weights import ArcWeights
 
 FORMAT = "ldfm-model"
-FORMAT_VERSION = 3  # the newest; files have the oldest that can hold their model
+FORMAT_VERSION = 4  # the newest; files have the oldest that can hold their model
 MAX_DRAWS = 4096
 _MAX_HEADER = 1 << 24
 _MAX_ARRAYS = 8 * 4 * (MAX_VALUES + 1) ** 2
 _NUMBERS = ("intercepts", "slopes", "deviations")
+_RELATIONS = ("shares", "levels", "scales")
 _FIELDS = {"format", "format_version", "library_version", "schema", "settings", "history"}
 
 
@@ -54,9 +57,10 @@ class ModelRecord:
 
 def write_model(path: Path, record: ModelRecord) -> None:
     """Write a model file, whole or not at all."""
+    relations = record.weights.relations if isinstance(record.weights, MixedWeights) else None
     header = {
         "format": FORMAT,
-        "format_version": _version_for(record.schema),
+        "format_version": _version_for(record.schema, related=relations is not None),
         "library_version": record.library_version,
         "schema": record.schema.to_json(),
         "settings": record.settings,
@@ -67,6 +71,8 @@ def write_model(path: Path, record: ModelRecord) -> None:
         arrays["stop"] = np.ascontiguousarray(record.weights.stop)
     if isinstance(record.weights, MixedWeights):
         arrays |= {name: np.ascontiguousarray(getattr(record.weights, name)) for name in _NUMBERS}
+    if relations is not None:
+        arrays |= {name: np.ascontiguousarray(array) for name, array in relations.arrays().items()}
     if record.draws is not None:
         dtype = np.float64 if record.schema.is_mixed else np.int16
         arrays["draws"] = np.ascontiguousarray(record.draws[:MAX_DRAWS], dtype=dtype)
@@ -81,8 +87,10 @@ def write_model(path: Path, record: ModelRecord) -> None:
         temporary.write_bytes(content)
 
 
-def _version_for(schema: Schema) -> int:
-    """Give the format version that can hold a model of this schema."""
+def _version_for(schema: Schema, *, related: bool) -> int:
+    """Give the format version that can hold a model of this schema, with relations or without."""
+    if related:
+        return 4
     if any(column.units.bend for column in schema.columns):
         return 3
     return 2 if schema.is_mixed else 1
@@ -133,9 +141,10 @@ def _read(file: Any) -> ModelRecord:
     if len(header["schema"]) > MAX_VALUES:
         raise ValueError(f"it has {len(header['schema'])} columns, more than any model")
     schema = Schema.from_json(header["schema"])
-    if header["format_version"] < _version_for(schema):
+    related = set(_RELATIONS) <= set(file.keys())
+    if header["format_version"] < _version_for(schema, related=related):
         raise ValueError(
-            f"format version {header['format_version']} has no continuous columns, or none on a bent scale"
+            f"format version {header['format_version']} has no continuous columns, or none on a bent scale or in a relation"
         )
     arrays = _read_arrays(file, sum(schema.cardinalities), len(schema.columns), mixed=schema.is_mixed)
     draws = _check_draws(arrays.get("draws"), schema)
@@ -143,7 +152,9 @@ def _read(file: Any) -> ModelRecord:
     if schema.is_mixed:
         intercepts, slopes, deviations = (arrays[name] for name in _NUMBERS)
         kinds = schema.cardinalities, schema.continuous
-        weights = MixedWeights(arrays["table"], intercepts, slopes, deviations, *kinds, arrays.get("stop"))
+        relations = Relations(*(arrays[name] for name in _RELATIONS)) if related else None
+        numbers = arrays["table"], intercepts, slopes, deviations
+        weights = MixedWeights(*numbers, *kinds, arrays.get("stop"), relations)
     else:
         weights = ArcWeights(arrays["table"], schema.cardinalities, arrays.get("stop"))
     return ModelRecord(schema, weights, header["settings"], history, header["library_version"], draws)
@@ -184,10 +195,12 @@ def _read_arrays(file: Any, size: int, n: int, *, mixed: bool) -> dict[str, np.n
     """Read the arrays of a model of n variables with so many values, once their types and shapes are known to be right."""
     names = set(file.keys())
     needed = {"table", *(_NUMBERS if mixed else ())}
-    if not needed <= names <= {*needed, "stop", "draws"}:
+    related = set(_RELATIONS) if mixed and names & set(_RELATIONS) else set[str]()
+    if not needed | related <= names <= {*needed, *related, "stop", "draws"}:
         raise ValueError(f"it must hold the arrays {sorted(needed)} and perhaps stop and draws, not {sorted(names)}")
     wanted: dict[str, tuple[str, list[int]]] = {name: ("F64", [size + 1, size]) for name in needed}
     wanted["stop"] = ("F64", [size + 1])
+    wanted |= {name: ("F64", [n, n] if name == "shares" else [n]) for name in related}
     if "draws" in names:
         rows = file.get_slice("draws").get_shape()[:1]
         if rows == [] or not 1 <= rows[0] <= MAX_DRAWS:

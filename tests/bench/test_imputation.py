@@ -40,10 +40,22 @@ def test_errors_are_those_of_removed_cells_alone():
     truth = imputation.standardised(table, table.numbers)[test]
     ends = np.stack([truth - 1.0, truth + 1.0], axis=-1)
     right = imputation.Filled(np.where(removed[test][:, :-1], truth, 99.0), table.classes[test], ends)
-    assert imputation.errors_of(table, removed, test, right) == {"numbers": 0.0, "categories": 0.0, "covered": 1.0}
+    nothing_wrong = {"numbers": 0.0, "categories": 0.0, "covered": 1.0}
+    assert imputation.errors_of(table, test, [(removed, right)]) == nothing_wrong
     wrong = right._replace(numbers=truth + 2.0, classes=table.classes[test] + 1.0, ends=ends + 2.5)
-    found = imputation.errors_of(table, removed, test, wrong)
+    found = imputation.errors_of(table, test, [(removed, wrong)])
     assert found == {"numbers": pytest.approx(2.0), "categories": 1.0, "covered": 0.0}
+    both = imputation.errors_of(table, test, [(removed, wrong), (removed, right)])
+    assert both == {"numbers": pytest.approx(np.sqrt(2.0)), "categories": 0.5, "covered": 0.5}
+
+
+def test_cells_are_removed_anew_each_time_but_the_same_in_every_run():
+    table = imputation.load_table("iris")
+    first, second = imputation.removals_of("iris", table), imputation.removals_of("iris", table)
+    assert len(first) == imputation.REMOVALS
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first[0], first[1])
+    assert np.mean(first) == pytest.approx(0.2, abs=0.03)
 
 
 @pytest.mark.parametrize("name", imputation.PEERS[:2])
@@ -53,7 +65,7 @@ def test_peers_fill_what_is_removed(name):
     removed = np.random.default_rng(0).random((150, 5)) < 0.2
     filled = imputation.fill_by_peer(name, table, removed, test)
     assert np.isfinite(filled.numbers).all()
-    found = imputation.errors_of(table, removed, test, filled)
+    found = imputation.errors_of(table, test, [(removed, filled)])
     assert 0.2 < found["numbers"] < 1.4
     kept = ~removed[test][:, :-1]
     np.testing.assert_allclose(filled.numbers[kept], imputation.standardised(table, table.numbers)[test][kept])

@@ -8,7 +8,7 @@ from ldfm.independent_draws import PlainModel
 from ldfm.inference import Budget, TooManyStatesError, engine_of
 from ldfm.inference.mixed import MixedStarts
 from ldfm.mixed_draws import draw_from
-from mixed_models import merged, random_mixed
+from mixed_models import merged, random_mixed, related
 from oracles.mixed import Grid
 
 SEED = np.random.SeedSequence(3)
@@ -16,9 +16,11 @@ LARGEST = 4.5
 RUNS = 4  # a standard error of ten populations is itself uncertain; the mean of four is less so
 
 
-@pytest.fixture(scope="module")
-def small():
+@pytest.fixture(scope="module", params=["unrelated", "related"])
+def small(request):
     weights = random_mixed((0, 0, 3), 4)
+    if request.param == "related":
+        weights = related(weights, 5)
     draws = draw_from(weights, 512, (0, 8), 1)
     return engine_of(weights, lambda: draws), Grid(weights, points=61)
 

@@ -10,9 +10,9 @@ from ldfm import forests
 from ldfm.kernels.elimination import schedule_of
 from ldfm.kernels.mixed_arcs import fill_logs, log_sum_of_logs
 from ldfm.kernels.wide_range import arc_marginals_of_logs, log_forest_sum_of_logs
-from mixed_models import random_cells, random_mixed
+from mixed_models import random_cells, random_mixed, related
 from oracles.forests import enumerated_log_sum, enumerated_marginals, forest_weights
-from oracles.mixed import Grid, arc_matrix
+from oracles.mixed import Grid, arc_matrix, rests_of
 from statistics_checks import FALSE_ALARM, p_value
 
 KINDS = [(0, 0, 3, 2), (0, 0, 0), (2, 3, 0), (0,), (0, 1)]
@@ -20,19 +20,26 @@ KINDS = [(0, 0, 3, 2), (0, 0, 0), (2, 3, 0), (0,), (0, 1)]
 
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize("stops", [True, False])
-def test_forest_sums_are_sums_over_all_forests(kinds, stops):
+@pytest.mark.parametrize("change", [None, related])
+def test_forest_sums_are_sums_over_all_forests(kinds, stops, change):
     weights = random_mixed(kinds, 1, stops=stops)
+    if change is not None:
+        weights = change(weights, 7)
     cells = random_cells(weights, 5, 2)
     root = 0.0 if weights.stop is None else np.log(weights.stop[0])
-    expected = [enumerated_log_sum(arc_matrix(weights, row)) + root for row in cells]
+    lost = 0.0 if weights.relations is None else np.log(weights.relations.scales).sum()
+    expected = [enumerated_log_sum(arc_matrix(weights, rests_of(weights, row))) + root - lost for row in cells]
     np.testing.assert_allclose(forests.log_sums(weights, cells), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kinds", KINDS)
-def test_arc_marginals_are_those_of_all_forests(kinds):
+@pytest.mark.parametrize("change", [None, related])
+def test_arc_marginals_are_those_of_all_forests(kinds, change):
     weights = random_mixed(kinds, 3)
+    if change is not None:
+        weights = change(weights, 7)
     cells = random_cells(weights, 5, 4)
-    expected = [enumerated_marginals(arc_matrix(weights, row)) for row in cells]
+    expected = [enumerated_marginals(arc_matrix(weights, rests_of(weights, row))) for row in cells]
     np.testing.assert_allclose(forests.marginals_of_arcs(weights, cells), expected, rtol=1e-10, atol=1e-14)
 
 
@@ -72,10 +79,13 @@ def test_the_ways_to_add_up_forests_agree(seed):
         np.testing.assert_allclose(marginals, forests.marginals_of_arcs(weights, cells[None])[0], rtol=1e-9)
 
 
-def test_forests_are_drawn_in_proportion_to_their_weights():
+@pytest.mark.parametrize("change", [None, related])
+def test_forests_are_drawn_in_proportion_to_their_weights(change):
     weights = random_mixed((0, 2, 0), 6)
+    if change is not None:
+        weights = change(weights, 7)
     cells = random_cells(weights, 1, 7)
-    exact = forest_weights(arc_matrix(weights, cells[0]))
+    exact = forest_weights(arc_matrix(weights, rests_of(weights, cells[0])))
     total = sum(exact.values())
     drawn = forests.draws_of_forests(weights, cells, 4000, np.random.SeedSequence(1))[0]
     shares = {parents: float(weight / total) for parents, weight in exact.items()}
@@ -85,10 +95,12 @@ def test_forests_are_drawn_in_proportion_to_their_weights():
     assert Counter(map(tuple, drawn.tolist())).most_common(1)[0][0] == best
 
 
-@pytest.fixture(scope="module")
-def integrated():
+@pytest.fixture(scope="module", params=["unrelated", "related"])
+def integrated(request):
     """A small model and its grid, stop weights left out."""
     weights = replace(random_mixed((0, 0, 2), 8), stop=None)
+    if request.param == "related":
+        weights = related(weights, 7)
     return weights, Grid(weights, points=61)
 
 

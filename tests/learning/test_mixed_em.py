@@ -11,7 +11,7 @@ from ldfm.learning import Dirichlet, EMSettings, ModifiedDirichlet, fit_generati
 from ldfm.learning.mixed_em import first_weights, fit_normals
 from ldfm.learning.mixed_likelihood import MixedLikelihoodFit, MixedLikelihoodSettings
 from ldfm.mixed_weights import MixedWeights
-from mixed_models import merged, random_cells, random_mixed
+from mixed_models import merged, random_cells, random_mixed, related
 
 ONE = EMSettings(max_iter=25, tol=0.0, n_jobs=1)
 
@@ -19,10 +19,13 @@ ONE = EMSettings(max_iter=25, tol=0.0, n_jobs=1)
 @pytest.mark.parametrize("variant", ["ldfm", "ldfm-s"])
 @pytest.mark.parametrize("prior", [None, Dirichlet(1.5), ModifiedDirichlet(0.0, 1e-4)])
 @pytest.mark.parametrize("kinds", [(0, 0, 3, 2), (0, 0, 0)])
-def test_the_objective_never_falls(variant, prior, kinds):
+@pytest.mark.parametrize("relations", [False, True])
+def test_the_objective_never_falls(variant, prior, kinds, relations):
     model = random_mixed(kinds, 1)
     rows = merged(random_cells(model, 300, 2))
     uniform = MixedWeights.uniform(model.cardinalities, model.continuous, variant)
+    if relations:
+        uniform = related(uniform, 3)
     weights, history = fit_generation(rows, first_weights(rows, uniform), prior, ONE)
     assert (np.diff(history.objective) > -1e-9).all()
     assert history.objective[-1] > history.objective[0] + 0.01

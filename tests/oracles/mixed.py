@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 
 
 def arc_matrix(weights: Any, cells: np.ndarray) -> np.ndarray:
-    """Give (n + 1, n) the arc weights of one row, stop weights of children folded in."""
+    """Give (n + 1, n) the arc weights of one row of what relations leave, stop weights of children folded in."""
     n = len(cells)
     arcs = np.zeros((n + 1, n))
     for parent, child in product(range(-1, n), range(n)):
@@ -42,11 +42,25 @@ def _normal(x: float, mean: float, deviation: float) -> float:
     return exp(-0.5 * ((x - mean) / deviation) ** 2) / (deviation * sqrt(2 * pi))
 
 
+def rests_of(weights: Any, cells: np.ndarray) -> np.ndarray:
+    """Give what relations leave of one row, one cell at a time."""
+    rests = np.array(cells, dtype=float)
+    if weights.relations is None:
+        return rests
+    shares, levels, scales = weights.relations.shares, weights.relations.levels, weights.relations.scales
+    for j in range(len(cells)):
+        if weights.continuous[j]:
+            taken = sum(shares[j, k] * cells[k] for k in range(len(cells)) if shares[j, k] != 0)
+            rests[j] = (cells[j] - levels[j] - taken) / scales[j]
+    return rests
+
+
 def log_row(weights: Any, cells: np.ndarray) -> float:
-    """Give log Z of one row from a determinant, stop weights included."""
-    arcs = arc_matrix(weights, cells)
+    """Give log Z of one row of cells from a determinant, stop weights and the scales of relations included."""
+    arcs = arc_matrix(weights, rests_of(weights, cells))
     laplacian = np.diag(arcs.sum(axis=0)) - arcs[1:]
-    return np.linalg.slogdet(laplacian)[1] + (0.0 if weights.stop is None else np.log(weights.stop[0]))
+    lost = 0.0 if weights.relations is None else sum(np.log(scale) for scale in weights.relations.scales)
+    return np.linalg.slogdet(laplacian)[1] - lost + (0.0 if weights.stop is None else np.log(weights.stop[0]))
 
 
 class Grid:

@@ -32,6 +32,9 @@ def fit(
     discrete: Annotated[list[str] | None, typer.Option(help="Column of numbers to take as categories.")] = None,
     continuous: Annotated[list[str] | None, typer.Option(help="Column of whole numbers to take as continuous.")] = None,
     bend: Annotated[bool, typer.Option(help="Model skewed columns of numbers on a bent scale.")] = True,
+    relate: Annotated[
+        bool, typer.Option(help="Measure columns of numbers from several others, where these tell more than one.")
+    ] = True,
     checkpoint: Annotated[
         Path | None, typer.Option(help="File that keeps the state of a long fit; the same command goes on from it.")
     ] = None,
@@ -55,6 +58,7 @@ def fit(
         validation_fraction=validation,
         kinds=dict.fromkeys(discrete or [], "discrete") | dict.fromkeys(continuous or [], "continuous"),
         bend=bend,
+        relate=relate,
         checkpoint=checkpoint,
         random_state=seed,
         n_jobs=jobs,
@@ -95,11 +99,21 @@ def info(model: ModelFile, as_json: Json = False) -> None:
         "iterations": record.history.steps[-1].iteration if len(record.history) else 0,
         "stopped": record.history.reason,
     }
+    relations = getattr(record.weights, "relations", None)
     if as_json:
-        print_json({**facts, "settings": record.settings, "schema": record.schema.to_json()})
+        related = None if relations is None else relations.to_json(record.schema.names)
+        print_json({**facts, "relations": related, "settings": record.settings, "schema": record.schema.to_json()})
         return
     for name, fact in facts.items():
         print(f"{name.replace('_', ' '):16} {shown(fact)}")
+    _print_columns(record)
+    if relations is not None:
+        print("\nrelations, in standard units")
+        for line in relations.described([shown(name) for name in record.schema.names]):
+            print(line)
+
+
+def _print_columns(record: Any) -> None:
     print()
     width = max(len(shown(name)) for name in ("variable", *record.schema.names))
     print(f"{'variable':{width}}  {'type':8}  values")

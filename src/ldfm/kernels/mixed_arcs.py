@@ -1,8 +1,9 @@
 r"""Rows of cells <-> arc matrices of a model with continuous variables.
 
-A row is `cells` (n,): the code of a discrete variable, the standardised value of a continuous one. A continuous variable has one
-column and one row in every array (S + 1, S): S counts the values of discrete variables and one state a continuous one. The weight
-of the arc from row u to column t is table[u, t] times
+A row is `rests` (n,): the code of a discrete variable, and of a continuous one what its relation leaves of its cell, which is the
+cell itself for one without a relation (see `ldfm.relations`). A continuous variable has one column and one row in every array
+(S + 1, S): S counts the values of discrete variables and one state a continuous one. The weight of the arc from row u to column t
+is table[u, t] times
 
     parent \ child         discrete value t                        continuous t
     root, discrete u       1                                       Normal(intercept, deviation)
@@ -26,7 +27,7 @@ LEAST_LEAVE = 1e-280  # below this what underflowed could be seen in an eliminat
 
 
 class MixedModel(NamedTuple):
-    """A model as kernels see it; arrays (S + 1, S) but for the last three.
+    """A model as kernels see it; the first four arrays are (S + 1, S).
 
     Attributes
     ----------
@@ -42,6 +43,12 @@ class MixedModel(NamedTuple):
         (n,): which variables are.
     most
         Largest number of values of a variable.
+    related
+        Whether any variable has a relation.
+    steps
+        (n, n): how far what is left of j moves with cell i, row i.
+    levels
+        (n,): what is left of cells that are all 0, turned round.
     """
 
     log_table: Floats
@@ -51,12 +58,30 @@ class MixedModel(NamedTuple):
     offsets: Integers
     continuous: Booleans
     most: int
+    related: bool
+    steps: Floats
+    levels: Floats
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def state_of(model, cells, i):
+def fill_rests(model, cells, rests):
+    """Fill `rests` (n,) with what relations leave of the cells of a row."""
+    rests[:] = cells
+    if not model.related:
+        return
+    n = cells.shape[0]
+    for j in range(n):
+        if model.continuous[j]:
+            rests[j] = -model.levels[j]
+            for i in range(n):
+                if model.steps[i, j] != 0.0:  # codes have no part in it
+                    rests[j] += cells[i] * model.steps[i, j]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def state_of(model, rests, i):
     """Give the state of variable i: its column, and its row less 1."""
-    return model.offsets[i] if model.continuous[i] else model.offsets[i] + np.int64(cells[i])
+    return model.offsets[i] if model.continuous[i] else model.offsets[i] + np.int64(rests[i])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -72,20 +97,20 @@ def log_share(model, row, low, high, t, x):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def log_arc(model, cells, parent, j):
+def log_arc(model, rests, parent, j):
     """Give the log weight of the arc from a variable, or from the root (-1), to j."""
-    t = state_of(model, cells, j)
+    t = state_of(model, rests, j)
     row, x, from_number = 0, 0.0, False
     if parent >= 0:
-        row = 1 + state_of(model, cells, parent)
+        row = 1 + state_of(model, rests, parent)
         from_number = model.continuous[parent]
         if from_number:
-            x = cells[parent]
+            x = rests[parent]
     log_weight = model.log_table[row, t]
     if log_weight == -inf:
         return log_weight
     if model.continuous[j]:
-        z = (cells[j] - model.intercepts[row, t] - model.slopes[row, t] * x) * model.precisions[row, t]
+        z = (rests[j] - model.intercepts[row, t] - model.slopes[row, t] * x) * model.precisions[row, t]
         return log_weight - 0.5 * z * z
     if from_number:
         return log_weight + log_share(model, row, model.offsets[j], model.offsets[j + 1], t, x)
@@ -93,28 +118,28 @@ def log_arc(model, cells, parent, j):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_logs(model, cells, logs):
+def fill_logs(model, rests, logs):
     """Fill `logs` (n + 1, n) with the log arc weights of one row."""
     # `log_arc` for every pair, written out: calls with all arrays of a model cost more than the arithmetic
     log_table, intercepts, slopes, precisions = model.log_table, model.intercepts, model.slopes, model.precisions
     offsets, continuous = model.offsets, model.continuous
-    n = cells.shape[0]
+    n = rests.shape[0]
     for k in range(n + 1):
         row, x, from_number = 0, 0.0, False
         if k > 0:
             from_number = continuous[k - 1]
             row = 1 + offsets[k - 1]
             if from_number:
-                x = cells[k - 1]
+                x = rests[k - 1]
             else:
-                row += np.int64(cells[k - 1])
+                row += np.int64(rests[k - 1])
         for j in range(n):
             if continuous[j]:
                 t = offsets[j]
-                z = (cells[j] - intercepts[row, t] - slopes[row, t] * x) * precisions[row, t]
+                z = (rests[j] - intercepts[row, t] - slopes[row, t] * x) * precisions[row, t]
                 logs[k, j] = log_table[row, t] - 0.5 * z * z
             else:
-                t = offsets[j] + np.int64(cells[j])
+                t = offsets[j] + np.int64(rests[j])
                 logs[k, j] = log_table[row, t]
                 if from_number and logs[k, j] > -inf:
                     logs[k, j] += log_share(model, row, offsets[j], offsets[j + 1], t, x)

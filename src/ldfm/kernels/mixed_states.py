@@ -1,43 +1,74 @@
-"""One cell of many states: its conditional probability, its parent; and climbing, cell by cell."""
+"""One cell of many states: its conditional probability, its parent; and climbing to the top of a row's density."""
 
 from math import inf
 
 import numpy as np
 from numba import njit
 
-from ldfm.kernels.mixed_arcs import fill_logs, log_sum_of_logs
+from ldfm.kernels.best_forest import best_forest_of_logs
+from ldfm.kernels.mixed_arcs import fill_logs, fill_rests, log_sum_of_logs
 from ldfm.kernels.mixed_cells import draw_with_parent, log_conditional
-from ldfm.kernels.mixed_sweeps import make_scratch
+from ldfm.kernels.mixed_numbers import normal_of_numbers
+from ldfm.kernels.mixed_sweeps import free_numbers, make_scratch
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def fill_conditionals(model, cells, parents, order, values, logs):
     """Fill `logs` (states, order) with the log conditional of each cell of `order` at `values` (n,), one by one."""
-    scratch = make_scratch(model)
+    scratch, rests = make_scratch(model), np.empty(cells.shape[1])
     for p in range(cells.shape[0]):
+        fill_rests(model, cells[p], rests)
         for place in range(order.shape[0]):
             i = order[place]
-            logs[p, place] = log_conditional(model, cells[p], parents[p], i, values[i], scratch)
+            logs[p, place] = log_conditional(model, cells[p], rests, parents[p], i, values[i], scratch)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_parents_of(model, cells, parents, i, generator):
     """Draw the parent of i in every state (states, n), given all cells and the rest of the forest."""
-    scratch = make_scratch(model)
+    scratch, rests = make_scratch(model), np.empty(cells.shape[1])
     for p in range(cells.shape[0]):
-        draw_with_parent(model, cells[p], parents[p], i, False, scratch, generator)
+        fill_rests(model, cells[p], rests)
+        draw_with_parent(model, cells[p], rests, parents[p], i, False, scratch, generator)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _log_sum_of(model, cells, rests, matrices):
+    """Give the log forest sum of a row of cells."""
+    fill_rests(model, cells, rests)
+    fill_logs(model, rests, matrices[0])
+    return log_sum_of_logs(matrices[0], matrices[1])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _jump(model, cells, rests, free, best, matrices):
+    """Move all free numbers to the top given the best forest, if that makes the row more probable; give its log forest sum."""
+    count, n = free.shape[0], cells.shape[0]
+    factor, mean, parents = np.empty((count, count)), np.empty(count), np.empty(n, dtype=np.int64)
+    fill_rests(model, cells, rests)
+    fill_logs(model, rests, matrices[0])
+    best_forest_of_logs(matrices[0], parents)
+    if parents[0] < -1 or not normal_of_numbers(model, rests, parents, free, factor, mean)[0]:
+        return best
+    moved = cells.copy()
+    moved[free] += mean
+    found = _log_sum_of(model, moved, rests, matrices)
+    if found > best + 1e-12 * abs(best):
+        cells[free] = moved[free]
+        return found
+    return best
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def climb_cells(model, known, cells, matrices):
-    """Change free cells of one row, one at a time, as long as that makes it more probable; give the log forest sum at the top.
+    """Change free cells of one row as long as that makes it more probable; give the log forest sum at the top.
 
-    Values by trying all, numbers by steps that double where they help and shrink where they do not.
+    Values by trying all, numbers by steps that double where they help and shrink where they do not, and all together given the best
+    forest: one at a time they would go along a ridge in very small steps where a relation ties them.
     """
     n = cells.shape[0]
-    steps = np.full(n, 0.5)
-    fill_logs(model, cells, matrices[0])
-    best = log_sum_of_logs(matrices[0], matrices[1])
+    rests, free, steps = np.empty(n), free_numbers(model, known), np.full(n, 0.5)
+    best = _log_sum_of(model, cells, rests, matrices)
     moving = True
     while moving:
         moving = False
@@ -49,8 +80,7 @@ def climb_cells(model, known, cells, matrices):
             now, top = cells[i], cells[i]
             for v in range(count):
                 cells[i] = now + (steps[i] if v == 0 else -steps[i]) if number else v
-                fill_logs(model, cells, matrices[0])
-                found = log_sum_of_logs(matrices[0], matrices[1])
+                found = _log_sum_of(model, cells, rests, matrices)
                 # rounding must not make it go round in circles
                 if found > best + 1e-12 * abs(best) or (best == -inf and found > -inf):
                     best, top = found, cells[i]
@@ -60,4 +90,6 @@ def climb_cells(model, known, cells, matrices):
                 moving = moving or top != now or steps[i] > 1e-4
             else:
                 moving = moving or top != now
+        if len(free) > 1:
+            best = _jump(model, cells, rests, free, best, matrices)
     return best

@@ -1,7 +1,8 @@
 """Sweeps over cells and forest of a mixed model: each leaves their distribution given the known cells unchanged.
 
-State of a chain: `cells` (n,) and `parents` (n,). Known cells (`clamped` not NaN) never change; their parents do. `schedule` is
-that of `elimination.schedule_of` down to single variables.
+State of a chain: `cells` (n,) and `parents` (n,). Known cells (`clamped` not NaN) never change; their parents do. What relations
+leave of the cells, `rests`, is computed once a sweep and kept in step. `schedule` is that of `elimination.schedule_of` down to
+single variables.
 """
 
 from math import inf, log
@@ -11,13 +12,15 @@ from numba import njit
 
 from ldfm.kernels.extended_range import choose
 from ldfm.kernels.forest_draws import NO_FOREST, cumulate_columns, draw_by_walks
-from ldfm.kernels.mixed_arcs import fill_logs, log_sum_of_logs, scale_logs
-from ldfm.kernels.mixed_cells import draw_given_parent, draw_with_parent, record_given_parent, shares_of_logs
+from ldfm.kernels.mixed_arcs import fill_logs, fill_rests, log_sum_of_logs, scale_logs
+from ldfm.kernels.mixed_cells import draw_value, draw_with_parent, record_value, shares_of_logs
+from ldfm.kernels.mixed_numbers import draw_number, draw_numbers, move_number, pull_of_others, record_numbers
 from ldfm.kernels.wide_range import draw_forest_of_logs, log_forest_sum_of_logs
 
 BLOCKED, TREE, GIBBS, BOTH = 0, 1, 2, 3
 SHORT_STEPS_A_VARIABLE = 30  # of erased loops, as below
 WALK_STEPS_A_VARIABLE = 200  # elimination in wide numbers costs as much as many walks
+MOST_VALUES = 32  # of a variable that is drawn with forests summed out
 FIRST_WIDTH, MOST_STEPS = 1.0, 12  # of slice sampling, in standardised units
 
 
@@ -53,15 +56,15 @@ def draw_forests_of_logs(logs, schedule, budget, generator, parents):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def walk_forest(model, cells, logs, generator, parents):
+def walk_forest(model, rests, logs, generator, parents):
     """Try to draw the forest given all cells by short walks; give whether it worked, else `parents` stay.
 
     Whether walks are short does not depend on the forest they end with, nor on the one there is: to keep this one when they are not
     leaves its distribution as it is.
     """
-    n = cells.shape[0]
+    n = rests.shape[0]
     matrix, cumulative, found = np.empty(logs.shape), np.empty((n, n + 1)), np.empty(n, dtype=np.int64)
-    fill_logs(model, cells, logs)
+    fill_logs(model, rests, logs)
     scale_logs(logs, matrix)
     for j in range(n):
         if not matrix[:, j].max() > 0.0:
@@ -74,80 +77,145 @@ def walk_forest(model, cells, logs, generator, parents):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_forest(model, cells, logs, schedule, generator, parents):
+def draw_forest(model, rests, logs, schedule, generator, parents):
     """Draw the forest from its posterior given all cells; -2 throughout where there is none."""
-    n = cells.shape[0]
-    fill_logs(model, cells, logs)
+    n = rests.shape[0]
+    fill_logs(model, rests, logs)
     draw_forests_of_logs(logs, schedule, WALK_STEPS_A_VARIABLE * n, generator, parents.reshape(1, n))
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _log_sum_at(model, cells, i, x, matrices):
-    """Give the log forest sum of a row with another x_i."""
-    now = cells[i]
-    cells[i] = x
-    fill_logs(model, cells, matrices[0])
-    cells[i] = now
+def _log_sum_at(model, rests, i, t, matrices):
+    """Give the log forest sum of a row with the code t, or the number i moved by t."""
+    moved = rests.copy()
+    if model.continuous[i]:
+        moved += t * model.steps[i]
+    else:
+        moved[i] = t
+    fill_logs(model, moved, matrices[0])
     return log_sum_of_logs(matrices[0], matrices[1])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_collapsed(model, cells, i, matrices, generator):
+def draw_collapsed(model, cells, rests, i, matrices, generator):
     """Draw x_i given all other cells, forests summed out: by its forest sums, or by slice sampling on them (Neal, 2003)."""
     if not model.continuous[i]:
         k = model.offsets[i + 1] - model.offsets[i]
         logs, shares = np.empty(k), np.empty(k)
         for v in range(k):
-            logs[v] = _log_sum_at(model, cells, i, float(v), matrices)
+            logs[v] = _log_sum_at(model, rests, i, float(v), matrices)
         if shares_of_logs(logs, shares) > -inf:
-            cells[i] = choose(shares, generator.random())
+            cells[i] = rests[i] = choose(shares, generator.random())
         return
-    level = _log_sum_at(model, cells, i, cells[i], matrices) + log(1.0 - generator.random())
-    low = cells[i] - FIRST_WIDTH * generator.random()
+    level = _log_sum_at(model, rests, i, 0.0, matrices) + log(1.0 - generator.random())
+    low = -FIRST_WIDTH * generator.random()
     high = low + FIRST_WIDTH
     left = np.int64(MOST_STEPS * generator.random())
     right = MOST_STEPS - 1 - left
-    while left > 0 and _log_sum_at(model, cells, i, low, matrices) > level:
+    while left > 0 and _log_sum_at(model, rests, i, low, matrices) > level:
         low -= FIRST_WIDTH
         left -= 1
-    while right > 0 and _log_sum_at(model, cells, i, high, matrices) > level:
+    while right > 0 and _log_sum_at(model, rests, i, high, matrices) > level:
         high += FIRST_WIDTH
         right -= 1
     while high - low > 1e-13 * (1.0 + abs(cells[i])):
-        x = low + (high - low) * generator.random()
-        if _log_sum_at(model, cells, i, x, matrices) > level:
-            cells[i] = x
+        t = low + (high - low) * generator.random()
+        if _log_sum_at(model, rests, i, t, matrices) > level:
+            move_number(model, cells, rests, i, t)
             return
-        if x < cells[i]:
-            low = x
+        if t < 0.0:
+            low = t
         else:
-            high = x
+            high = t
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator):
-    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH: the forest by walks where they are short, then cells with their parents."""
+def free_numbers(model, clamped):
+    """Give the places of numbers that are not known."""
+    found = np.empty(clamped.shape[0], dtype=np.int64)
+    count = 0
+    for i in range(clamped.shape[0]):
+        if model.continuous[i] and np.isnan(clamped[i]):
+            found[count] = i
+            count += 1
+    return found[:count]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def free_values(model, clamped):
+    """Give the places of discrete variables that are not known and have few values."""
+    found = np.empty(clamped.shape[0], dtype=np.int64)
+    count = 0
+    for i in range(clamped.shape[0]):
+        if not model.continuous[i] and np.isnan(clamped[i]) and model.offsets[i + 1] - model.offsets[i] <= MOST_VALUES:
+            found[count] = i
+            count += 1
+    return found[:count]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _draw_value_and_forest(model, cells, rests, parents, values, schedule, generator):
+    """Draw one of some values, picked at random, with forests summed out, and then the forest.
+
+    A value that many numbers hang on hardly ever changes while they do.
+    """
     n = cells.shape[0]
-    logs = np.empty((n + 1, n))
+    matrices = np.empty((2, n + 1, n))
+    draw_collapsed(model, cells, rests, values[np.int64(generator.random() * len(values))], matrices, generator)
+    draw_forest(model, rests, matrices[0], schedule, generator, parents)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _sweep_collapsed(model, clamped, cells, rests, parents, schedule, generator):
+    """Draw every free cell with forests summed out, then a forest."""
+    n = cells.shape[0]
+    matrices = np.empty((2, n + 1, n))
+    for i in range(n):
+        if np.isnan(clamped[i]):
+            draw_collapsed(model, cells, rests, i, matrices, generator)
+    draw_forest(model, rests, matrices[0], schedule, generator, parents)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _sweep_given_forest(model, clamped, cells, rests, parents, free, scratch, generator):
+    """Draw free values one by one and free numbers together, given the forest."""
+    for i in range(cells.shape[0]):
+        if np.isnan(clamped[i]) and not model.continuous[i]:
+            draw_value(model, cells, rests, parents, i, scratch, generator)
+    if len(free) and not draw_numbers(model, cells, rests, parents, free, generator):
+        for i in free:
+            draw_number(model, cells, rests, parents, i, pull_of_others(model, rests, parents, i), generator)
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def sweep(model, clamped, cells, rests, parents, kernel, schedule, free, values, scratch, generator):
+    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH.
+
+    The last draws a value and the forest, or where no value is free the forest alone, if walks are short; then cells with their
+    parents; then all numbers.
+    """
+    n = cells.shape[0]
+    fill_rests(model, cells, rests)
     if kernel == GIBBS:
-        matrices = np.empty((2, n + 1, n))
-        for i in range(n):
-            if np.isnan(clamped[i]):
-                draw_collapsed(model, cells, i, matrices, generator)
-        draw_forest(model, cells, logs, schedule, generator, parents)
+        _sweep_collapsed(model, clamped, cells, rests, parents, schedule, generator)
+        return
+    logs = np.empty((n + 1, n))
+    if kernel == BLOCKED:
+        draw_forest(model, rests, logs, schedule, generator, parents)
+        _sweep_given_forest(model, clamped, cells, rests, parents, free, scratch, generator)
         return
     walked = False
-    if kernel == BLOCKED:
-        draw_forest(model, cells, logs, schedule, generator, parents)
+    if kernel == BOTH and len(values):
+        _draw_value_and_forest(model, cells, rests, parents, values, schedule, generator)
+        walked = True
     elif kernel == BOTH:
-        walked = walk_forest(model, cells, logs, generator, parents)
+        walked = walk_forest(model, rests, logs, generator, parents)
     for i in range(n):
-        free = np.isnan(clamped[i])
-        if kernel == BLOCKED:
-            if free:
-                draw_given_parent(model, cells, parents, i, scratch, generator)
-        elif free or not walked:
-            draw_with_parent(model, cells, parents, i, free, scratch, generator)
+        unknown = np.isnan(clamped[i])
+        if unknown or not walked:
+            draw_with_parent(model, cells, rests, parents, i, unknown, scratch, generator)
+    if kernel == BOTH and len(free) > 1:
+        draw_numbers(model, cells, rests, parents, free, generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -158,15 +226,16 @@ def mixed_sweeps(model, clamped, cells, parents, kernel, sweeps, schedule, gener
     sweep s added to record s * records // sweeps; `normals` (sweeps, n, 2) mean and deviation of free continuous cells, after every
     sweep. With no records neither is filled.
     """
-    scratch = make_scratch(model)
+    scratch, rests = make_scratch(model), np.empty(cells.shape[0])
+    free, values = free_numbers(model, clamped), free_values(model, clamped)
     records = shares.shape[0]
     for s in range(sweeps):
-        sweep(model, clamped, cells, parents, kernel, schedule, scratch, generator)
+        sweep(model, clamped, cells, rests, parents, kernel, schedule, free, values, scratch, generator)
         if records:
             for i in range(cells.shape[0]):
-                if np.isnan(clamped[i]):
-                    found = record_given_parent(model, cells, parents, i, scratch, shares[s * records // sweeps, i])
-                    normals[s, i, 0], normals[s, i, 1] = found
+                if np.isnan(clamped[i]) and not model.continuous[i]:
+                    record_value(model, rests, parents, i, scratch, shares[s * records // sweeps, i])
+            record_numbers(model, cells, rests, parents, free, normals[s])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -183,6 +252,7 @@ def sweep_rows(model, known, cells, parents, kernel, sweeps, schedule, generator
 @njit(nogil=True, cache=True, error_model="numpy")
 def draw_forests_of(model, cells, schedule, generator, parents):
     """Draw a forest for each row of `cells` (rows, n) given all its cells; -2 throughout where there is none."""
-    logs = np.empty((cells.shape[1] + 1, cells.shape[1]))
+    logs, rests = np.empty((cells.shape[1] + 1, cells.shape[1])), np.empty(cells.shape[1])
     for row in range(cells.shape[0]):
-        draw_forest(model, cells[row], logs, schedule, generator, parents[row])
+        fill_rests(model, cells[row], rests)
+        draw_forest(model, rests, logs, schedule, generator, parents[row])

@@ -9,6 +9,8 @@ Logits have a ridge too, and take one step a pass to the top of a quadratic that
 (Boehning, 1992): for k values and M = [[c, cx], [cx, cxx]] its curvature is (1 - 1/k) M / 2. So the objective never falls.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from ldfm.forests import Statistics, expected_statistics
@@ -75,8 +77,7 @@ def state_counts(rows: MixedRows, weights: MixedWeights) -> Floats:
 
 def with_numbers(weights: MixedWeights, intercepts: Floats, slopes: Floats, deviations: Floats) -> MixedWeights:
     """Give the weights with other normal densities and logits."""
-    table, shape, kinds = weights.table, weights.cardinalities, weights.continuous
-    return MixedWeights(table, intercepts, slopes, deviations, shape, kinds, weights.stop)
+    return replace(weights, intercepts=intercepts, slopes=slopes, deviations=deviations)
 
 
 def fit_numbers(weights: MixedWeights, sums: Floats) -> tuple[Floats, Floats, Floats]:
@@ -141,10 +142,11 @@ def first_weights(rows: MergedRows, uniform: MixedWeights) -> MixedWeights:
 def pair_statistics(rows: MergedRows, weights: MixedWeights) -> Floats:
     """Give (6, S + 1, S) the statistics that every arc would have if it were in the forest of each row that has both cells."""
     cells = rows.codes.astype(np.float64)
-    known = ~np.isnan(cells)
+    rests = weights.rests(cells)
+    known = ~np.isnan(rests)
     pairs = np.zeros((len(cells), cells.shape[1] + 1, cells.shape[1]))
     pairs[:, 0] = known
     pairs[:, 1:] = known[:, :, None] & known[:, None, :] & ~np.eye(cells.shape[1], dtype=np.bool_)
     sums = np.zeros((6, *weights.table.shape))
-    add_statistics(weights.model, np.where(known, cells, 0.0), rows.weights, pairs, sums)
+    add_statistics(weights.model, np.where(known, rests, 0.0), rows.weights, pairs, sums)
     return sums

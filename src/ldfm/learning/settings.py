@@ -2,7 +2,8 @@
 
 In a model file there are known names with values a fit accepts, in both directions. Threads, progress and checkpoints belong to
 whoever runs a fit, not to the model: n_jobs, verbose, checkpoint and warm_start are not kept. Nor are kinds, which the schema
-shows. Files say of `bend` only that it is False, so that older versions of the library can read those that do not need it.
+shows. Files say of `bend` and `relate` only that they are False, so that older versions of the library can read those that do not
+need them.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +20,9 @@ from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior, Prior
 _PRIORS: dict[str, type[Dirichlet] | type[ModifiedDirichlet] | type[NoPrior]] = {
     kind.__name__: kind for kind in (Dirichlet, ModifiedDirichlet, NoPrior)
 }
+
+
+_SWITCHES = ("bend", "relate")  # of how columns of numbers are seen; on unless said otherwise
 
 
 def _is_plain_whole(value: Any, limit: float = np.inf) -> bool:
@@ -39,8 +43,9 @@ def check_settings(settings: Mapping[str, Any]) -> None:
     """Refuse settings of an estimator that no fit can be made with; the error names the first."""
     _check_model(settings["variant"], settings["objective"], settings["prior"])
     _check_stopping(settings)
-    if not isinstance(settings["bend"], (bool, np.bool_)):
-        raise ValueError(f"bend must be True or False, not {settings['bend']!r}")
+    for name in _SWITCHES:
+        if not isinstance(settings[name], (bool, np.bool_)):
+            raise ValueError(f"{name} must be True or False, not {settings[name]!r}")
     check_n_jobs(settings["n_jobs"])
     if settings["checkpoint"] is not None:
         check_target(Path(settings["checkpoint"]))
@@ -86,8 +91,7 @@ def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
         raise ValueError(
             f"prior {prior!r} cannot be kept in a model file, only {', '.join(_PRIORS)} can; set prior=None to save without it"
         )
-    if not settings["bend"]:
-        record["bend"] = False
+    record |= {name: False for name in _SWITCHES if not settings[name]}
     settings_from_json(record)
     return record
 
@@ -95,14 +99,15 @@ def settings_to_json(settings: Mapping[str, Any]) -> dict[str, Any]:
 def settings_from_json(record: Any) -> dict[str, Any]:
     """Check and read settings; any fault is a ValueError."""
     names = {*_ACCEPTS, "prior"}
-    if not isinstance(record, Mapping) or set(record) - {"bend"} != names:
-        raise ValueError(f"settings must be {', '.join(sorted(names))}, and perhaps bend")
-    if record.get("bend", False) is not False:
-        raise ValueError(f"setting bend can only be false, not {record['bend']!r}")
+    if not isinstance(record, Mapping) or set(record) - set(_SWITCHES) != names:
+        raise ValueError(f"settings must be {', '.join(sorted(names))}, and perhaps {', '.join(_SWITCHES)}")
+    for name in _SWITCHES:
+        if record.get(name, False) is not False:
+            raise ValueError(f"setting {name} can only be false, not {record[name]!r}")
     for name, accepts in _ACCEPTS.items():
         if not accepts(record[name]):
             raise ValueError(f"setting {name} cannot be {record[name]!r}")
-    return {**record, "prior": _prior_from_json(record["prior"]), "bend": "bend" not in record}
+    return {**record, "prior": _prior_from_json(record["prior"])} | {name: name not in record for name in _SWITCHES}
 
 
 def _prior_from_json(record: Any) -> Dirichlet | ModifiedDirichlet | NoPrior | None:
