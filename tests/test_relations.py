@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 from scipy.stats import multivariate_normal, norm
 
 from ldfm import LDFM, ModelFileError, load
+from ldfm.explorer.answers import Answers
 from ldfm.inference import Budget, engine_of
+from ldfm.interchange import to_networkx
 from ldfm.kernels.mixed_arcs import fill_rests
 from ldfm.kernels.mixed_sweeps import BLOCKED, BOTH, GIBBS, TREE
 from ldfm.mixed_draws import draw_from, find_log_partition, move
 from ldfm.mixed_weights import MixedWeights
 from ldfm.relations import Relations, RelationsError
+from ldfm.report import write_report
 from mixed_models import merged, random_cells, random_mixed, related
 from oracles.mixed import rests_of
 
@@ -278,7 +281,29 @@ def test_checkpoints_of_fits_with_other_relations_are_refused(tmp_path):
         LDFM(checkpoint=path, relate=False, **QUICK).fit(sums())
 
 
-# --- files and commands ----------------------------------------------------------------------------------------------
+# --- where arcs are shown --------------------------------------------------------------------------------------------
+
+
+def test_pictures_and_graphs_say_of_what_arcs_are(model):
+    place = int(np.flatnonzero(model.weights_.related)[0])
+    column = model.schema_.names[place]
+    texts = [text.get_text() for text in model.plot_forest(sums(1)).texts]
+    assert any(f"{column} (rest)" in text for text in texts)
+    assert not any("kind (rest)" in text for text in texts)
+    graph = to_networkx(model, sums(1))
+    assert [name for name, told in graph.nodes(data="related") if told] == [column]
+
+
+def test_reports_and_the_explorer_tell_of_relations(model, tmp_path):
+    write_report(model, sums(60, 1), tmp_path / "page.html", rows=20)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    (line,) = model.weights_.relations.described(model.schema_.names)
+    assert line.split(" = ")[1].replace("+", "&#43;") in page or line.split(" = ")[1] in page
+    (related,) = (v for v in Answers(model, "m").description()["variables"] if "measured_from" in v)
+    assert {related["name"], *related["measured_from"]} == {"first", "second", "total"}
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
 
 
 def test_files_keep_relations(model, tmp_path):

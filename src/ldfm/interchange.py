@@ -43,8 +43,9 @@ def to_networkx(model: ForestModel, row: Any, *, threshold: float = 0.0, best: b
     Returns
     -------
     graph
-        Nodes are variables, with `value` (None where it is missing) and `root`, the probability of being a root. Arcs lead from
-        parent to child and have their `probability`.
+        Nodes are variables, with `value` (None where it is missing), `root`, the probability of being a root, and `related`,
+        whether a variable is measured from others, so that its arcs are those of what that leaves. Arcs lead from parent to child
+        and have their `probability`.
     """
     import networkx
 
@@ -53,7 +54,8 @@ def to_networkx(model: ForestModel, row: Any, *, threshold: float = 0.0, best: b
     graph: networkx.DiGraph[str] = networkx.DiGraph()
     for place, column in enumerate(model.schema_.columns):
         value = None if missing_cells(codes)[place] else column.decode(codes[place : place + 1])[0]
-        graph.add_node(column.name, value=value, root=float(marginals[0, place]))
+        related = bool(model.weights_.related[place])
+        graph.add_node(column.name, value=value, root=float(marginals[0, place]), related=related)
     arcs = np.argwhere(marginals[1:] > threshold)
     if best:
         parents = model.best_forest(row)[0]

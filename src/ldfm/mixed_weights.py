@@ -155,6 +155,11 @@ class MixedWeights(StateLayout):
             *numbers, self.offsets, continuous, most, self.relations is not None, steps, related.levels / related.scales
         )
 
+    @property
+    def related(self) -> Booleans:
+        """(n,): which variables are measured from others."""
+        return super().related if self.relations is None else self.relations.related
+
     def rests(self, cells: Floats) -> Floats:
         """Give what relations leave of rows of cells."""
         return cells if self.relations is None else self.relations.rests(cells)

@@ -41,6 +41,12 @@ class Drawable(Protocol):
     def _fitted_weights(self) -> Any: ...
 
 
+def names_in_forests(model: Drawable) -> tuple[str, ...]:
+    """Give the names of variables where arcs are shown: of those that are measured from others arcs say what is left."""
+    names, related = model.schema_.names, model.weights_.related
+    return tuple(f"{name} (rest)" if is_one else name for name, is_one in zip(names, related, strict=True))
+
+
 class Pictures:
     """Methods that draw, for a class that is `Drawable`; they need matplotlib, which is imported when they are called."""
 
@@ -59,7 +65,7 @@ class Pictures:
         from ldfm.plots import plot_forest
 
         values, marginals = _row_to_draw(self, row, "plot_forest")
-        return plot_forest(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+        return plot_forest(names_in_forests(self), values, marginals, ax=ax, threshold=threshold)
 
     def plot_contrast(self: Drawable, row: Any, other: Any, ax: Any = None, threshold: float = 0.1) -> Any:
         """Draw which arcs are more probable in one row and which in another, as thick as they differ; gives matplotlib axes.
@@ -77,7 +83,7 @@ class Pictures:
         from ldfm.plots import plot_contrast
 
         values, marginals = zip(*(_row_to_draw(self, one, "plot_contrast") for one in (row, other)), strict=True)
-        return plot_contrast(self.schema_.names, values, marginals, ax=ax, threshold=threshold)
+        return plot_contrast(names_in_forests(self), values, marginals, ax=ax, threshold=threshold)
 
     def plot_overview(self: Drawable, X: Any = None, ax: Any = None) -> Any:
         """Draw the mean probability of every arc over rows, as a heat map; gives matplotlib axes.
@@ -98,7 +104,7 @@ class Pictures:
         if missing_cells(codes).any():
             codes = self._engine().draw(codes, self._spawn())
         mean = forests.mean_marginals_of_arcs(self.weights_, codes, self.n_jobs)
-        return plot_overview(self.schema_.names, mean, ax=ax)
+        return plot_overview(names_in_forests(self), mean, ax=ax)
 
     def plot_marginals(self: Drawable, row: Any, ax: Any = None) -> Any:
         """Draw the posteriors of the unknown cells of one row as bars, with their standard errors; gives matplotlib axes.

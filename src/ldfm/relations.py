@@ -119,20 +119,21 @@ class Relations:
         """Give the relations as people read them, names standing for cells."""
         return [
             f"{name} = {' '.join(f'{share:+.2g} {other}' for other, share in shares.items())} + {scale:.2g} rest"
-            for name, shares, scale in self._listed(names)
+            for name, shares, _, scale in self._listed(names)
         ]
 
     def to_json(self, names: Sequence[str]) -> list[dict[str, Any]]:
         """Give the relations for programs to read."""
         return [
-            {"column": name, "shares": shares, "level": float(self.levels[names.index(name)]), "scale": scale}
-            for name, shares, scale in self._listed(names)
+            {"column": name, "shares": shares, "level": level, "scale": scale}
+            for name, shares, level, scale in self._listed(names)
         ]
 
-    def _listed(self, names: Sequence[str]) -> list[tuple[str, dict[str, float], float]]:
-        """Give for each related variable its name, the largest shares first, and its scale."""
+    def _listed(self, names: Sequence[str]) -> list[tuple[str, dict[str, float], float, float]]:
+        """Give for each related variable its name, shares with the largest first, level and scale."""
         found = []
         for j in np.flatnonzero(self.related).tolist():
             others = [k for k in np.argsort(-np.abs(self.shares[j]), kind="stable").tolist() if self.shares[j, k] != 0]
-            found.append((names[j], {names[k]: float(self.shares[j, k]) for k in others}, float(self.scales[j])))
+            shares = {names[k]: float(self.shares[j, k]) for k in others}
+            found.append((names[j], shares, float(self.levels[j]), float(self.scales[j])))
         return found

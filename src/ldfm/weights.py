@@ -42,6 +42,11 @@ class StateLayout:
         return arc_mask(self.cardinalities)
 
     @property
+    def related(self) -> Booleans:
+        """(n,): which variables are measured from others, so that arcs are those of what that leaves of them."""
+        return np.zeros(len(self.cardinalities), dtype=np.bool_)
+
+    @property
     def root(self) -> Floats:
         """(S,): weights of the arcs from the root."""
         root: Floats = self.table[0]

@@ -24,3 +24,7 @@ def test_commands_tell_of_relations(ldfm, tmp_path):
     ldfm(*arguments, "-o", str(tmp_path / "p"), "--no-relate")
     assert "relations" not in ldfm("info", str(tmp_path / "p")).stdout
     assert json.loads(ldfm("info", str(tmp_path / "p"), "--json").stdout)["relations"] is None
+    table, column = str(tmp_path / "t.csv"), listed[0]["column"]
+    assert f"{column} (rest) = " in ldfm("forest", str(tmp_path / "m"), table).stdout
+    arcs = json.loads(ldfm("forest", str(tmp_path / "m"), table, "--json").stdout)["arcs"]
+    assert column in {arc["child"] for arc in arcs}

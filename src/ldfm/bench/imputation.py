@@ -2,8 +2,8 @@
 
 A fifth of all cells is removed at random, three times over; every method learns from the rows of four folds, holes and all, and
 fills those of the fifth. Density is that of complete rows: each method learns from four folds and scores the fifth, numbers in
-standardised units. Components of the Gaussian mixture have shares of the classes, BIC chooses their number; the kernel estimate, its
-width chosen by cross-validation, has a density for each class.
+standardised units. Components of the Gaussian mixture have shares of the classes, BIC chooses their number; the kernel estimate,
+its width chosen by cross-validation, has a density for each class.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -46,6 +46,8 @@ def forest(
         check_file(output, {"model": model, "table": table})
         if output.suffix.lower() not in _PICTURES:
             raise ValueError(f"{output}: pictures are written to {', '.join(_PICTURES)} files")
+    from ldfm.pictures import names_in_forests
+
     opened = open_model(model, seed, jobs, quiet)
     source = open_table(table)
     rows = [_row_of(opened, source, place) for place in ((row,) if against is None else (row, against))]
@@ -58,7 +60,7 @@ def forest(
         picture = {} if output is None else {"output": str(output)}
         print_json({"row": row, "values": rows[0].values, **other, "arcs": arcs, **picture})
         return
-    _list(rows, arcs)
+    _list(rows, arcs, dict(zip(opened.schema_.names, names_in_forests(opened), strict=True)))
     if output is not None:
         tell(f"wrote {output}", quiet)
 
@@ -110,12 +112,12 @@ def _arcs(names: list[str], marginals: "list[Floats]", threshold: float) -> list
     ]
 
 
-def _list(rows: list[_Row], arcs: list[dict[str, Any]]) -> None:
+def _list(rows: list[_Row], arcs: list[dict[str, Any]], names: dict[str, str]) -> None:
     def label(name: str | None) -> str:
         if name is None:
             return "(root)"
         texts = ["?" if one.values[name] is None else shown(one.values[name]) for one in rows]
-        return f"{shown(name)} = {' | '.join(dict.fromkeys(texts))}"
+        return f"{shown(names[name])} = {' | '.join(dict.fromkeys(texts))}"
 
     numbers = ("probability", "other_probability")[: len(rows)]
     lines = [(*(f"{arc[k]:.4f}" for k in numbers), label(arc["parent"]), "->", label(arc["child"])) for arc in arcs]

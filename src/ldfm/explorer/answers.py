@@ -40,13 +40,17 @@ class Answers:
         self.model, self.title = model, title
 
     def description(self) -> Document:
-        """Give the variables and their values."""
-        variables = [
+        """Give the variables, their values, and from which others some are measured."""
+        variables: list[Document] = [
             {"name": column.name, "kind": column.kind, "ends": column.units.numbers(np.array([-3.5, 3.5])).tolist()}
             if column.is_continuous
             else {"name": column.name, "kind": column.kind, "values": list(map(text_of, column.values))}
             for column in self.model.schema_.columns
         ]
+        relations = getattr(self.model.weights_, "relations", None)
+        for related in [] if relations is None else relations.to_json(self.model.schema_.names):
+            place = self.model.schema_.names.index(related["column"])
+            variables[place]["measured_from"] = list(related["shares"])
         return {"title": self.title, "variant": self.model.weights_.variant, "variables": variables}
 
     def posteriors(self, evidence: Evidence, effort: str = "usual") -> Document:

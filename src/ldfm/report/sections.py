@@ -10,6 +10,7 @@ from scipy.stats import norm
 from ldfm.forests import marginals_of_arcs
 from ldfm.inference.exact import MAX_STATES
 from ldfm.model import ForestModel
+from ldfm.pictures import names_in_forests
 from ldfm.plots import plot_calibration, plot_contrast, plot_overview
 from ldfm.report.calibration import (
     NumberPredictions,
@@ -67,7 +68,12 @@ class Subject:
 
     def name(self, variable: int) -> str:
         """Give the name of a variable, -1 for the root."""
-        return "(root)" if variable < 0 else self.model.schema_.names[variable]
+        return "(root)" if variable < 0 else self.names[variable]
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of variables in forests."""
+        return names_in_forests(self.model)
 
     @cached_property
     def groups(self) -> list[Groups]:
@@ -152,16 +158,26 @@ def _dependencies(subject: Subject) -> Section:
         "Every row has its own forest of dependencies: each variable has one parent, another variable or the root. These are the "
         f"mean probabilities of arcs over {len(subject.some)} rows. Arcs say which value brings which along, not causes."
     )
-    names = subject.model.schema_.names
-    return Section(
-        "dependencies",
-        "Strongest dependencies",
-        [
-            text,
-            Picture(lambda: plot_overview(names, mean), "mean probability of arcs, parents by children"),
-            Listing("arcs", ("parent", "child", "mean probability"), lines),
-        ],
+    parts: list[Part] = [
+        text,
+        Picture(lambda: plot_overview(subject.names, mean), "mean probability of arcs, parents by children"),
+        Listing("arcs", ("parent", "child", "mean probability"), lines),
+        *_relations(subject),
+    ]
+    return Section("dependencies", "Strongest dependencies", parts)
+
+
+def _relations(subject: Subject) -> list[Part]:
+    """Say which columns are measured from others."""
+    relations, names = getattr(subject.model.weights_, "relations", None), subject.model.schema_.names
+    if relations is None:
+        return []
+    lines = [tuple(line.split(" = ", 1)) for line in relations.described(names)]
+    text = (
+        "Some columns are measured from several others, in the same way in all rows: from a line in these, in standard units. "
+        "Arcs to and from their rests say what is beyond that."
     )
+    return [text, Listing("relations", ("column", "measured from"), lines)]
 
 
 def _changes(subject: Subject) -> Section:
@@ -205,7 +221,7 @@ def _change_table(name: str, subject: Subject, found: list[Change]) -> Listing:
 
 def _contrast(subject: Subject, change: Change) -> Picture:
     """Draw what the values of one variable change, averaged over the rows that have them."""
-    group, names = subject.groups[change.context], subject.model.schema_.names
+    group, names = subject.groups[change.context], subject.names
     first, second = (subject.marginals[group.codes == code].mean(axis=0) for code in (change.high, change.low))
     contexts = group.labels[change.high], group.labels[change.low]
     nothing = [None] * len(names)

@@ -82,6 +82,9 @@ function chosenArcs(now, pinned, threshold) {
 export class Forest {
   constructor(variables, go) {
     this.names = variables.map((variable) => variable.name);
+    // arcs of what is measured from other variables are those of what that leaves
+    this.shown = variables.map((variable) => (variable.measured_from ? `${variable.name} (rest)` : variable.name));
+    this.from = variables.map((variable) => (variable.measured_from ? `, measured from ${variable.measured_from.join(", ")}` : ""));
     this.go = go;
     this.picture = document.getElementById("picture");
     this.table = document.getElementById("arcs");
@@ -117,7 +120,7 @@ export class Forest {
     const [guess, small, large] = narrow ? [width / 5, 10, 13] : [RADIUS, 11, 15];
     const size = Math.max(small, Math.min(large, (2 * Math.PI * guess) / apart));
     const texts = this.order.map((variable) =>
-      svg("text", { "font-size": size, "font-weight": 700 }, shortened(this.names[variable])));
+      svg("text", { "font-size": size, "font-weight": 700 }, shortened(this.shown[variable])));
     drawing.append(...texts);
     const labels = texts.map((text, position) => {
       const angle = angleOf(position, texts.length);
@@ -161,11 +164,11 @@ export class Forest {
     const left = Math.cos(place.angle) < -1e-9;
     const degrees = (place.angle * 180) / Math.PI + (left ? 180 : 0);
     const text = svg("text", { x: left ? -GAP : GAP, dy: "0.35em", "text-anchor": left ? "end" : "start", "font-size": size,
-      transform: `rotate(${degrees.toFixed(2)})` }, shortened(this.names[variable]));
+      transform: `rotate(${degrees.toFixed(2)})` }, shortened(this.shown[variable]));
     const r = Math.min(6, (0.8 * Math.PI * this.radius) / this.names.length);
     const dot = svg("circle", { r });
     const core = svg("circle", { r, class: "rooted", "fill-opacity": rooted.toFixed(3) });
-    const told = svg("title", {}, `${this.names[variable]}: root with probability ${rooted.toFixed(2)}`);
+    const told = svg("title", {}, `${this.shown[variable]}: root with probability ${rooted.toFixed(2)}${this.from[variable]}`);
     const transform = `translate(${place.x.toFixed(1)} ${place.y.toFixed(1)})`;
     return svg("g", { class: given ? "node given" : "node", transform }, dot, core, text, told);
   }
@@ -187,7 +190,7 @@ export class Forest {
     return svg("g", { class: `arc ${arc.kind}`, opacity: (0.25 + 0.75 * arc.strength).toFixed(3) },
       svg("path", { d: path, "stroke-width": width.toFixed(2) }),
       svg("polygon", { points: head.map(written).join(" ") }),
-      svg("title", {}, `${this.names[arc.parent]} → ${this.names[arc.child]}: ${arc.share.toFixed(2)}${before}`));
+      svg("title", {}, `${this.shown[arc.parent]} → ${this.shown[arc.child]}: ${arc.share.toFixed(2)}${before}`));
   }
 
   list(chosen, pinned) {
@@ -195,7 +198,7 @@ export class Forest {
     this.table.tHead.replaceChildren(element("tr", {}, ...heads.map((text) => element("th", { scope: "col" }, text))));
     const lines = chosen.map((arc) => {
       const numbers = pinned ? [arc.before, arc.share] : [arc.share];
-      const cells = [label(this.names, arc.parent), label(this.names, arc.child), ...numbers.map((share) => share.toFixed(2))];
+      const cells = [label(this.shown, arc.parent), label(this.shown, arc.child), ...numbers.map((share) => share.toFixed(2))];
       return element("tr", { class: arc.kind }, ...cells.map((text) => element("td", {}, text)));
     });
     this.table.tBodies[0].replaceChildren(...lines);
