@@ -17,22 +17,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 
+from ldfm.learning.column_scores import LEAST_VARIANCE, SMALL, NormalFit, ParentMixture
 from ldfm.relations import Relations
 from ldfm.tables import MergedRows
 from ldfm.types import Booleans, Floats, Integers
 
 MOST_ROWS = 1000  # that are looked at, evenly spread
+MOST_WORK, FEWEST_ROWS = 3e8, 300  # rows times columns cubed, down to so many rows
+MOST_NUMBERS = 128  # columns of numbers: of more none are related
 MOST_VALUES = 32  # of a discrete column that is looked at
 MOST_INDICATORS = 100  # of all discrete columns
 ROWS_A_COLUMN = 5  # at least, of those that a column may be measured from
 LEAST_ROWS = 20
-PASSES = 30  # to fit the normal density
-TAILS = 5.0  # degrees of freedom
-RIDGE = 1.0  # rows of each column's own variance
 MARGIN = 0.02  # nats a row that a relation must gain, besides what its numbers cost
-MIXING = 15  # passes to fit a mixture of parents
-LEAST_VARIANCE = 1e-6
-SMALL = 1e-300
 
 
 def choose_relations(
@@ -41,9 +38,10 @@ def choose_relations(
     """Give the relations of the columns of merged rows, None where there are none."""
     places, size = np.flatnonzero(continuous), len(continuous)
     counted = np.flatnonzero(rows.weights > 0)
-    if len(places) < 3 or len(counted) < LEAST_ROWS:
+    if not 3 <= len(places) <= MOST_NUMBERS or len(counted) < LEAST_ROWS:
         return None
-    seen = counted[np.unique(np.linspace(0, len(counted) - 1, MOST_ROWS).astype(np.int64))]
+    most = min(MOST_ROWS, max(FEWEST_ROWS, int(MOST_WORK / len(places) ** 3)))
+    seen = counted[np.unique(np.linspace(0, len(counted) - 1, most).astype(np.int64))]
     cells, weights = rows.codes[seen].astype(np.float64), rows.weights[seen] / rows.weights[seen].mean()
     # what cannot be computed, such as variances of cells of 1e200, gains nothing
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -66,7 +64,7 @@ class _Line(NamedTuple):
     shares: Floats  # (numbers,)
     level: float
     scale: float
-    gain: float  # nats a row that it promises
+    cost: float  # nats a row that it must gain
 
     @property
     def used(self) -> int:
@@ -96,90 +94,60 @@ class _Chooser:
         taken = np.cumsum([group.shape[1] - 1 for group in self.groups], dtype=np.int64)
         parts = [group[:, 1:] for group, reach in zip(self.groups, taken, strict=True) if reach <= MOST_INDICATORS]
         self.cells = np.hstack([numbers, *parts])
-        self.known = ~np.isnan(self.cells)
         ends = np.cumsum([self.count, *(part.shape[1] for part in parts)])
         self.blocks = [np.arange(a, b) for a, b in pairwise(ends)]
-        self.means, self.covariance = _fit_normal(self.cells, self.count, weights)
+        self.normal = NormalFit(self.cells, weights, self.count)
 
     def choose(self) -> list[_Line]:
         """Give relations in the order in which they were found: columns of later ones are measured from none of the earlier."""
-        if not np.isfinite(self.covariance).all():
+        if not np.isfinite(self.normal.covariance).all():
             return []
-        free, refused, found = list(range(self.count)), set[int](), list[_Line]()
-        seen = np.eye(len(self.covariance))  # what the model would see, a row a column
+        free, found = list(range(self.count)), list[_Line]()
+        lines: dict[int, _Line | None] = {j: self._line(j, free) for j in free}  # None: refused
+        trees = _Trees(self.normal.covariance, self.count, self.blocks)
         present = self.cells[:, : self.count].copy()  # as the model would see the columns
         while len(free) > 2:
-            score = self._tree_score(seen)
-            lines = [self._line(j, [k for k in free if k != j], seen, score) for j in free if j not in refused]
-            best = max(lines, key=lambda line: line.gain, default=None)
-            if best is None or not best.gain > MARGIN:
+            # a relation that may be there gains more than it costs
+            gains = {j: trees.gain(line) - line.cost for j in free if (line := lines[j]) is not None and line.used > 1}
+            best = lines[max(gains, key=gains.__getitem__)] if gains else None
+            if best is None or not gains[best.column] > MARGIN:
                 break
             rest = self._rest(best)
-            if self._is_better(best, rest, present):
-                present[:, best.column], seen[best.column] = rest, self._row(best)
-                free.remove(best.column)
-                found.append(best)
-            else:
-                refused.add(best.column)
+            if not self._is_better(best, rest, present):
+                lines[best.column] = None
+                continue
+            present[:, best.column] = rest
+            trees.measure(best)
+            free.remove(best.column)
+            found.append(best)
+            for j in free:
+                line = lines[j]
+                if line is not None and line.shares[best.column] != 0:
+                    lines[j] = self._line(j, free)
         return found
 
-    def _line(self, j: int, others: list[int], seen: Floats, score: float) -> _Line:
-        """Give the best relation of a column to some of the others, given the discrete columns; gains are by trees over `seen`."""
-        covariance, count = self.covariance, float(self.known[:, j].sum())
+    def _line(self, j: int, free: list[int]) -> _Line:
+        """Give the best relation of a column to some of those that are free, given the discrete columns."""
+        covariance, numbers = self.normal.covariance, slice(0, self.count)
+        count = float(self.normal.known[:, j].sum())
         inside = [place for block in self.blocks for place in block.tolist()]
         most = max(2, int(count) // ROWS_A_COLUMN - len(inside))
+        others = np.array([k for k in free if k != j])
         told = covariance[j, others] ** 2 / covariance[others, others]
-        others = [others[place] for place in np.argsort(-told, kind="stable")[:most]]
+        others = others[np.argsort(-told, kind="stable")[:most]]
         cost = _cost(self.total * count / len(self.cells))
-        factors = _without_idle(covariance, j, others, inside, cost)
         shares = np.zeros(self.count)
-        shares[others] = factors
+        shares[others] = _without_idle(covariance, j, others.tolist(), inside, cost)
         line = (np.arange(self.count) == j) - shares
-        spread = float(line @ covariance[: self.count, : self.count] @ line)
-        scale, level = np.sqrt(max(spread, LEAST_VARIANCE)), float(line @ self.means[: self.count])
-        found = _Line(j, shares, level, float(scale), -np.inf)
-        if found.used < 2:
-            return found
-        measured = seen.copy()
-        measured[j] = self._row(found)
-        return found._replace(gain=self._tree_score(measured) - score - (found.used + 1) * cost)
-
-    def _row(self, line: _Line) -> Floats:
-        """Give what a relation leaves of its column, but for level and scale, as a combination of all columns."""
-        found = np.zeros(len(self.covariance))
-        found[: self.count] = -line.shares
-        found[line.column] = 1.0
-        return found
-
-    def _tree_score(self, seen: Floats) -> float:
-        """Give the mean log density, up to a constant, of the best tree over columns as they are `seen`."""
-        covariance = seen @ self.covariance @ seen.T
-        own = np.maximum(covariance.diagonal(), LEAST_VARIANCE)
-        numbers = slice(0, self.count)
-        told = np.zeros((self.count + len(self.blocks),) * 2)
-        told[numbers, numbers] = covariance[numbers, numbers] ** 2 / np.outer(own[numbers], own[numbers])
-        for place, block in enumerate(self.blocks):
-            inverse = np.linalg.pinv(covariance[np.ix_(block, block)], hermitian=True)
-            between = covariance[numbers, block]
-            told[numbers, self.count + place] = ((between @ inverse) * between).sum(axis=1) / own[numbers]
-        # values of two discrete columns tell of each other whatever is measured from what
-        information = -0.5 * np.log1p(-np.minimum(np.maximum(told, told.T), 1.0 - LEAST_VARIANCE))
-        np.fill_diagonal(information, 0.0)
-        # all weights positive, for zeros are no arcs to SciPy
-        tree = minimum_spanning_tree(information.max() + 1.0 - information)
-        rows, columns = tree.nonzero()
-        return float(information[rows, columns].sum() - 0.5 * np.log(own[numbers]).sum())
+        spread = float(line @ covariance[numbers, numbers] @ line)
+        level = float(line @ self.normal.means[numbers])
+        found = _Line(j, shares, level, float(np.sqrt(max(spread, LEAST_VARIANCE))), 0.0)
+        return found._replace(cost=(found.used + 1) * cost)
 
     def _rest(self, line: _Line) -> Floats:
         """Give (rows,) what a relation leaves; missing cells of others are expected from all but the column itself."""
-        known = self.known.copy()
-        known[:, line.column] = False
-        off = np.where(known, self.cells - self.means, 0.0)
-        if self.known[:, : self.count][:, line.shares != 0].all():
-            expected = np.nan_to_num(self.cells[:, : self.count])
-        else:
-            pulled = np.einsum("rij,rj->ri", _inverses(self.covariance, known), off)
-            expected = np.where(known, self.cells, self.means + pulled @ self.covariance)[:, : self.count]
+        expected = self.normal.expected_without(line.column)[:, : self.count]
+        expected[:, line.column] = 0.0
         found: Floats = (self.cells[:, line.column] - line.level - expected @ line.shares) / line.scale
         return found
 
@@ -189,10 +157,75 @@ class _Chooser:
         if rows.sum() < LEAST_ROWS:
             return False
         others = np.delete(present, line.column, axis=1)[rows]
-        mixture = _Parents(others, [group[rows] for group in self.groups], self.weights[rows])
+        mixture = ParentMixture(others, [group[rows] for group in self.groups], self.weights[rows])
         before = mixture.score(self.cells[rows, line.column])
         after = mixture.score(rest[rows]) - np.log(line.scale)
-        return bool(after - before > MARGIN + (line.used + 1) * _cost(self.total * rows.mean()))
+        return bool(after - before > MARGIN + line.cost)
+
+
+class _Trees:
+    """The best tree over columns as a model would see them, by a normal density.
+
+    Parameters
+    ----------
+    covariance
+        (columns, columns): of all columns as they are.
+    count
+        How many, the first ones, are numbers.
+    blocks
+        The places of the indicators of each discrete column.
+    """
+
+    def __init__(self, covariance: Floats, count: int, blocks: list[Integers]) -> None:
+        self._plain, self._count, self._blocks = covariance, count, blocks
+        self._seen = np.eye(len(covariance))
+        self._inverses = [np.linalg.inv(covariance[np.ix_(block, block)]) for block in blocks]
+        self._own = np.maximum(covariance.diagonal()[:count], LEAST_VARIANCE)
+        # values of two discrete columns tell of each other whatever is measured from what
+        self._information = np.zeros((count + len(blocks),) * 2)
+        for j in range(count):
+            self._put(self._information, j, covariance[j])
+        self._score = self._best(self._information, self._own)
+
+    def gain(self, line: _Line) -> float:
+        """Give by how much, in nats a row, the best tree is better where a column is measured from others."""
+        row, own, information = self._row(line), self._own.copy(), self._information.copy()
+        together = self._seen @ self._plain @ row
+        together[line.column] = own[line.column] = max(float(row @ self._plain @ row), LEAST_VARIANCE)
+        self._put(information, line.column, together, own)
+        return self._best(information, own) - self._score
+
+    def measure(self, line: _Line) -> None:
+        """Take a relation up."""
+        self._seen[line.column] = row = self._row(line)
+        together = self._seen @ self._plain @ row
+        self._own[line.column] = max(float(together[line.column]), LEAST_VARIANCE)
+        self._put(self._information, line.column, together)
+        self._score = self._best(self._information, self._own)
+
+    def _row(self, line: _Line) -> Floats:
+        """Give what a relation leaves of its column, but for level and scale, as a combination of all columns."""
+        found = np.zeros(len(self._plain))
+        found[: self._count] = -line.shares
+        found[line.column] = 1.0
+        return found
+
+    def _put(self, information: Floats, j: int, together: Floats, own: Floats | None = None) -> None:
+        """Put in what number j tells of other columns, from its covariances with them."""
+        own, count = self._own if own is None else own, self._count
+        told = np.empty(len(information))
+        told[:count] = together[:count] ** 2 / own / own[j]
+        for place, (block, inverse) in enumerate(zip(self._blocks, self._inverses, strict=True)):
+            told[count + place] = together[block] @ inverse @ together[block] / own[j]
+        information[j] = information[:, j] = -0.5 * np.log1p(-np.minimum(told, 1.0 - LEAST_VARIANCE))
+        information[j, j] = 0.0
+
+    def _best(self, information: Floats, own: Floats) -> float:
+        """Give the mean log density, up to a constant, of the best tree."""
+        # all weights positive, for zeros are no arcs to SciPy
+        tree = minimum_spanning_tree(information.max() + 1.0 - information)
+        rows, columns = tree.nonzero()
+        return float(information[rows, columns].sum() - 0.5 * np.log(own).sum())
 
 
 def _indicators(codes: Floats, sizes: Integers) -> list[Floats]:
@@ -213,7 +246,7 @@ def _cost(rows: float) -> float:
 def _without_idle(covariance: Floats, j: int, others: list[int], inside: list[int], cost: float) -> Floats:
     """Give the factors of a regression on `others` and `inside`, 0 for those others that are not worth their cost."""
     kept = [*others, *inside]
-    inverse = np.linalg.pinv(covariance[np.ix_(kept, kept)], hermitian=True)
+    inverse = np.linalg.inv(covariance[np.ix_(kept, kept)])
     factors = inverse @ covariance[kept, j]
     variance = max(float(covariance[j, j] - covariance[kept, j] @ factors), LEAST_VARIANCE)
     active = np.arange(len(kept)) < len(others)
@@ -229,100 +262,3 @@ def _without_idle(covariance: Floats, j: int, others: list[int], inside: list[in
         active[k], factors[k] = False, 0.0
         inverse[k] = inverse[:, k] = 0.0
     return np.where(active, factors, 0.0)[: len(others)]
-
-
-def _fit_normal(cells: Floats, numbers: int, weights: Floats) -> tuple[Floats, Floats]:
-    """Give mean and covariance of columns with missing cells by EM; rows whose numbers are far out given the rest weigh less."""
-    known = ~np.isnan(cells)
-    counts = weights @ known
-    means = weights @ np.where(known, cells, 0.0) / np.maximum(counts, SMALL)
-    spread = weights @ np.where(known, cells - means, 0.0) ** 2 / np.maximum(counts, SMALL)
-    covariance = np.diag(np.maximum(spread, LEAST_VARIANCE))
-    total = weights.sum()
-    for _ in range(PASSES):
-        off = np.where(known, cells - means, 0.0)
-        factors = _inverses(covariance, known)
-        pulled = np.einsum("rij,rj->ri", factors, off)
-        far = (pulled * off).sum(axis=1) - _distances(covariance, known, off, np.arange(numbers, cells.shape[1]))
-        heavy = weights * (TAILS + known[:, :numbers].sum(axis=1)) / (TAILS + np.maximum(far, 0.0))
-        # rows that are far out say no less of how unsure their missing cells are
-        unsure = total * covariance - covariance @ np.einsum("r,rij->ij", weights, factors) @ covariance
-        completed = pulled @ covariance
-        step = heavy @ completed / heavy.sum()
-        squares = (completed - step).T @ (heavy[:, None] * (completed - step)) + unsure
-        covariance = (squares + RIDGE * np.diag(np.diag(squares)) / total) / (total + RIDGE)
-        covariance[np.diag_indices_from(covariance)] += LEAST_VARIANCE  # constants
-        means = means + step
-        if not np.isfinite(covariance).all():
-            break
-    return means, covariance
-
-
-def _distances(covariance: Floats, known: Booleans, off: Floats, places: Integers) -> Floats:
-    """Give (rows,): squared distances of some columns of rows from the mean."""
-    inverses = _inverses(covariance[np.ix_(places, places)], known[:, places])
-    found: Floats = np.einsum("ri,rij,rj->r", off[:, places], inverses, off[:, places])
-    return found
-
-
-def _inverses(covariance: Floats, known: Booleans) -> Floats:
-    """Give (rows, n, n): inverses of the covariance of the known cells of each row, 0 elsewhere."""
-    patterns, places = np.unique(known, axis=0, return_inverse=True)
-    both = patterns[:, :, None] & patterns[:, None, :]
-    found = np.where(both, np.linalg.inv(np.where(both, covariance, np.eye(len(covariance)))), 0.0)
-    return np.asarray(found[places.ravel()], dtype=np.float64)
-
-
-class _Parents:
-    """Mixtures of normal densities of a column given the root, or one of some other columns, by EM.
-
-    Parameters
-    ----------
-    numbers, groups
-        The other columns, NaN where they are missing: numbers (rows, columns), and indicators of values (rows, values).
-    weights
-        (rows,)
-    """
-
-    def __init__(self, numbers: Floats, groups: list[Floats], weights: Floats) -> None:
-        self.groups = [np.ones((len(weights), 1)), *map(np.nan_to_num, groups)]
-        self.numbers, self.weights = np.nan_to_num(numbers), weights
-        of_groups = [~np.isnan(group[:, 0]) for group in groups]
-        of_root = np.ones(len(weights), dtype=np.bool_)
-        self.known = np.column_stack([of_root, *of_groups, ~np.isnan(numbers)])
-
-    def score(self, column: Floats) -> float:
-        """Give the mean log density of a column, parents that are missing in a row leaving their shares to the others."""
-        total, known = self.weights.sum(), self.known
-        off = column - self.weights @ column / total
-        own = max(float(self.weights @ off**2 / total), LEAST_VARIANCE)
-        shares, mixing = known / known.sum(axis=1, keepdims=True), np.full(known.shape[1], 1.0)
-        score = -np.inf
-        for _ in range(MIXING):
-            logs = np.where(known, np.log(mixing) + self._logs(off, shares * self.weights[:, None], own), -np.inf)
-            top = logs.max(axis=1, keepdims=True)
-            parts = np.exp(logs - top)
-            sums = parts.sum(axis=1, keepdims=True)
-            score = float(self.weights @ (top + np.log(sums / (known @ mixing)[:, None]))[:, 0] / total)
-            shares = parts / sums
-            mixing = self.weights @ shares + 0.1
-        return score
-
-    def _logs(self, off: Floats, heavy: Floats, own: float) -> Floats:
-        """Give (rows, parents): log densities given each, fitted to rows that weigh so much; one of its own variance besides."""
-        found = np.empty(heavy.shape)
-        for place, group in enumerate(self.groups):
-            parts = heavy[:, place, None] * group
-            sizes = parts.sum(axis=0)
-            apart = off - group @ (parts.T @ off / (sizes + 0.1))
-            variance = np.maximum(group @ ((parts.T @ apart**2 + own) / (sizes + 1.0)), LEAST_VARIANCE * own)
-            found[:, place] = -0.5 * (np.log(variance) + apart**2 / variance)
-        parts, x = heavy[:, len(self.groups) :], self.numbers
-        sizes = parts.sum(axis=0) + 1e-9
-        x = x - (parts * x).sum(axis=0) / sizes
-        level = off @ parts / sizes
-        slope = ((parts * x).T @ off) / ((parts * x**2).sum(axis=0) + 0.1)
-        apart = off[:, None] - level - slope * x
-        variance = np.maximum(((parts * apart**2).sum(axis=0) + own) / (sizes + 1.0), LEAST_VARIANCE * own)
-        found[:, len(self.groups) :] = -0.5 * (np.log(variance) + apart**2 / variance)
-        return found
