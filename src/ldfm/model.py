@@ -19,18 +19,28 @@ from ldfm.inference import (
     engine_of,
 )
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.learning import FitSettings, History, Objective, Prior, draw_from, hold_out, learn, uniform_weights
+from ldfm.learning import (
+    FitSettings,
+    History,
+    Objective,
+    Prior,
+    choose_scales,
+    draw_from,
+    hold_out,
+    learn,
+    uniform_weights,
+)
 from ldfm.learning.settings import check_settings, settings_from_json, settings_to_json
 from ldfm.mixed_weights import MixedWeights
 from ldfm.model_file import ModelRecord, read_model, write_model
 from ldfm.pictures import Pictures
+from ldfm.relations import Relations
 from ldfm.tables import (
     Columns,
     Kinds,
     Schema,
     Table,
     TableError,
-    bend_columns,
     encode,
     fill_missing,
     learn_table,
@@ -130,10 +140,10 @@ class ForestModel(Pictures):
         table = learn_table(read_source(X), self.kinds)
         row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
         if self.warm_start and hasattr(self, "schema_") and self.schema_.straight == table.schema:
-            table = encode(table.source, self.schema_)  # weights that are there are those of its scales
-        elif self.bend:
-            table = bend_columns(table, row_weights)
-        return self._learn(table, row_weights, warm=self.warm_start)
+            # weights that are there are those of its scales and relations
+            return self._learn(encode(table.source, self.schema_), row_weights, warm=True)
+        seen, relations = choose_scales(table, row_weights, bend=bool(self.bend), relate=bool(self.relate))
+        return self._learn(seen, row_weights, warm=self.warm_start, relations=relations)
 
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:  # noqa: ARG002
         """Go on learning from more rows, from the weights there are; the first call is a `fit` and fixes columns and values.
@@ -154,7 +164,9 @@ class ForestModel(Pictures):
         row_weights = None if sample_weight is None else weights_of_rows(sample_weight, len(table.codes))
         return self._learn(table, row_weights, warm=True)
 
-    def _learn(self, table: Table, row_weights: Floats | None, *, warm: bool) -> Self:
+    def _learn(
+        self, table: Table, row_weights: Floats | None, *, warm: bool, relations: Relations | None = None
+    ) -> Self:
         seed = self._seed()
         train, held_out = hold_out(table.codes, row_weights, self.validation_fraction, self.objective, seed)
         settings = FitSettings(
@@ -166,10 +178,9 @@ class ForestModel(Pictures):
             None if self.checkpoint is None else Path(self.checkpoint),
             self.n_jobs,
             self.verbose,
-            bool(self.relate),
         )
         known = warm and hasattr(self, "weights_") and self.schema_.columns == table.schema.columns
-        uniform = uniform_weights(table.schema, self.variant)
+        uniform = uniform_weights(table.schema, self.variant, relations)
         fitted = learn(train, self.weights_ if known else None, uniform, settings, held_out)
         self._adopt(table.schema, fitted.weights, fitted.history, fitted.draws, named=table.source.named)
         self._template = template_of(table.source, table.schema)

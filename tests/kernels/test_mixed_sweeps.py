@@ -81,12 +81,12 @@ def test_conditionals_of_a_cell_integrate_to_one(model):
     # given the forest without the arc into it: over all values, or over a fine grid of numbers
     weights, _, start = model
     cells, parents = np.array(start.codes[:40], dtype=np.float64), start.parents[:40]
-    found = np.empty((40, 1))
+    found, known = np.empty((40, 1)), np.full(3, np.nan)
     totals = np.zeros((40, 3))
     for place, points in ((0, np.linspace(-9, 9, 721)), (1, np.linspace(-9, 9, 721)), (2, np.arange(3.0))):
         width = points[1] - points[0] if place < 2 else 1.0
         for point in points:
             values = np.full(3, point)
-            fill_conditionals(weights.model, cells, parents, np.array([place]), values, found)
+            fill_conditionals(weights.model, known, cells, parents, np.array([place]), values, found)
             totals[:, place] += width * np.exp(found[:, 0])
     np.testing.assert_allclose(totals, 1.0, rtol=2e-3)

@@ -17,7 +17,7 @@ from ldfm.inference.budget import Budget, Meter
 from ldfm.inference.diagnostics import effective_draws, r_hat, standard_error
 from ldfm.kernels.elimination import schedule_of
 from ldfm.kernels.forest_draws import NO_FOREST
-from ldfm.kernels.mixed_states import climb_cells, draw_parents_of, fill_conditionals
+from ldfm.kernels.mixed_states import clamp_cells_of, climb_cells, fill_conditionals
 from ldfm.kernels.mixed_sweeps import BLOCKED, BOTH, GIBBS, TREE, draw_forests_of, mixed_sweeps, sweep_rows
 from ldfm.mixed_weights import MixedWeights
 from ldfm.parallel import map_in_order, stop_if_unwanted
@@ -319,7 +319,7 @@ def _clamped(
             stop_if_unwanted()
             cells, parents = _population(model, known, kernel, generator, row)
             own = np.empty((len(cells), len(asked)))
-            fill_conditionals(model.weights.model, cells, parents, asked, values, own)
+            fill_conditionals(model.weights.model, known, cells, parents, asked, values, own)
             singles.append(_logs_of_means(own))
             order = generator.permutation(asked)
             logs.append(clamp_cells(model.weights, known, cells, parents, order, values, generator, kernel))
@@ -343,22 +343,23 @@ def clamp_cells(
 ) -> float:
     """Estimate log p(`values` of the cells of `order` | known cells) from a population of states given these, clamping in turn.
 
-    A state gives the next cell the probability, or density, that it has given all other cells and the forest, its own parent summed
-    out. The mean over the population estimates that of the cell given those clamped; states are drawn in proportion, the cell is
-    clamped, its parent is drawn, and each state moves on. The product of the means is unbiased, if the first population was right.
+    A state gives the next cell the probability, or density, that it has given other cells and the forest, its own parent summed
+    out, and other free numbers integrated out of that of a number. The mean over the population estimates that of the cell given
+    those clamped; states are drawn in proportion, the cell is clamped, what was summed out is drawn, and each state moves on. The
+    product of the means is unbiased, if the first population was right.
     """
     schedule, clamped, total = schedule_of(len(known), 1), np.tile(known, (len(cells), 1)), 0.0
     found = np.empty((len(cells), 1))
     for i in order:
-        fill_conditionals(weights.model, cells, parents, np.array([i]), values, found)
+        fill_conditionals(weights.model, clamped[0], cells, parents, np.array([i]), values, found)
         log_mean = float(_logs_of_means(found)[0])
         if log_mean == -np.inf:
             return -np.inf
         total += log_mean
         chosen = resample(found[:, 0], generator)
         cells, parents = cells[chosen], parents[chosen]
-        cells[:, i] = clamped[:, i] = values[i]
-        draw_parents_of(weights.model, cells, parents, i, generator)
+        clamped[:, i] = values[i]
+        clamp_cells_of(weights.model, clamped[0], cells, parents, i, values[i], generator)
         sweep_rows(weights.model, clamped, cells, parents, kernel, SWEEPS, schedule, generator)
     return total
 

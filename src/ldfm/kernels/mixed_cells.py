@@ -11,7 +11,17 @@ from numba import njit
 
 from ldfm.kernels.extended_range import choose
 from ldfm.kernels.mixed_arcs import log_arc, log_share
-from ldfm.kernels.mixed_numbers import draw_number, log_softmaxes, normal_given, pull_of_others, softmax_moments
+from ldfm.kernels.mixed_numbers import (
+    draw_number,
+    draw_numbers,
+    fill_parents_of_tied,
+    free_together,
+    log_softmaxes,
+    move_number,
+    normal_given,
+    pull_of_others,
+    softmax_moments,
+)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -176,14 +186,22 @@ def _draw_value_with_parent(model, cells, rests, parents, i, below_i, scratch, g
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def log_conditional(model, cells, rests, parents, i, value, scratch):
-    """Give log p(x_i = value | all other cells, the forest without the arc into i)."""
-    below_i = np.empty(cells.shape[0], dtype=np.bool_)
+def log_conditional(model, known, cells, rests, parents, i, value, scratch):
+    """Give log p(x_i = value | the forest without the arc into i, and other cells); of number i but for other free numbers.
+
+    These are integrated out where no softmax depends on them.
+    """
+    children, logs, shares = scratch
+    n = cells.shape[0]
+    below_i = np.empty(n, dtype=np.bool_)
     _mark_descendants(parents, i, below_i)
     if model.continuous[i]:
-        return _log_conditional_of_number(model, rests, parents, i, value - cells[i], below_i, scratch)
-    children, logs, shares = scratch
-    n, k = cells.shape[0], model.offsets[i + 1] - model.offsets[i]
+        group, both = free_together(model, known, parents, i), np.empty((2, n + 1))
+        if not fill_parents_of_tied(model, rests, parents, value - cells[i], below_i, group, both):
+            _fill_parents_alone(model, rests, parents, i, value - cells[i], below_i, both)
+        found, whole = shares_of_logs(both[0], shares), shares_of_logs(both[1], shares)
+        return found - whole if whole > -inf else -inf
+    k = model.offsets[i + 1] - model.offsets[i]
     family = children[: children_of(parents, i, children)]
     found = -inf
     for v in range(k):
@@ -201,16 +219,34 @@ def log_conditional(model, cells, rests, parents, i, value, scratch):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _log_conditional_of_number(model, rests, parents, i, t, below_i, scratch):
-    """Do so for a number that is moved by t."""
-    _, logs, shares = scratch
-    n, moves = rests.shape[0], model.steps[i]
+def _fill_parents_alone(model, rests, parents, i, t, below_i, logs):
+    """Do as `fill_parents_of_tied` does, all other numbers given."""
+    moves = model.steps[i]
     precision, best, others = pull_of_others(model, rests, parents, i)
-    moved = rests + t * moves
-    fill_parents(model, moved, i, below_i, logs[: n + 1])
-    above = shares_of_logs(logs[: n + 1], shares) - 0.5 * precision * (t - best) ** 2
+    fill_parents(model, rests + t * moves, i, below_i, logs[0])
+    logs[0] -= 0.5 * precision * (t - best) ** 2
     if others:
-        above += log_softmaxes(model, rests, parents, moves, t, moves, 0.0)
-    _fill_parents_of_number(model, rests, parents, i, below_i, (precision, best, others), logs)
-    whole = shares_of_logs(logs[: n + 1], shares)
-    return above - whole if whole > -inf else -inf
+        logs[0] += log_softmaxes(model, rests, parents, moves, t, moves, 0.0)
+    _fill_parents_of_number(model, rests, parents, i, below_i, (precision, best, others), logs[1])
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def clamp_cell(model, known, cells, rests, parents, i, value, scratch, generator):
+    """Set x_i, and draw its parent, and the numbers that `log_conditional` integrates out, given the rest of the forest."""
+    shares, n = scratch[2], cells.shape[0]
+    if not model.continuous[i]:
+        cells[i] = rests[i] = value
+        draw_with_parent(model, cells, rests, parents, i, False, scratch, generator)
+        return
+    below_i, both = np.empty(n, dtype=np.bool_), np.empty((2, n + 1))
+    _mark_descendants(parents, i, below_i)
+    group = free_together(model, known, parents, i)
+    tied = fill_parents_of_tied(model, rests, parents, value - cells[i], below_i, group, both)
+    if not tied:
+        _fill_parents_alone(model, rests, parents, i, value - cells[i], below_i, both)
+    if shares_of_logs(both[0], shares) > -inf:
+        parents[i] = choose(shares[: n + 1], generator.random()) - 1
+    move_number(model, cells, rests, i, value - cells[i])
+    cells[i] = value
+    if tied and len(group) > 1:
+        draw_numbers(model, cells, rests, parents, group[:-1], generator)

@@ -143,49 +143,89 @@ def draw_number(model, cells, rests, parents, i, pull, generator):
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
+def add_arc(model, rests, parent, j, free, slopes, precision, pull):
+    """Add what the arc from `parent` to number j says of moves of free numbers to `precision` and `pull`.
+
+    Give its log weight at the peak and its residual.
+    """
+    count, moved = free.shape[0], False
+    log_weight, rest, _ = residual_of(model, rests, parent, j, model.steps[free[0]])
+    for k in range(count):
+        moves = model.steps[free[k]]
+        slopes[k] = 0.0
+        if moves[j] != 0.0 or (parent >= 0 and moves[parent] != 0.0):
+            _, _, slopes[k] = residual_of(model, rests, parent, j, moves)
+            moved = True
+    if moved:
+        for k in range(count):
+            pull[k] -= slopes[k] * rest
+            for m in range(k + 1):
+                precision[k, m] += slopes[k] * slopes[m]
+    return log_weight, rest
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def add_arcs(model, rests, parents, free, but, precision, pull):
+    """Fill `precision` and `pull` by all arcs into numbers but `but`; give whether softmaxes depend on free numbers."""
+    slopes = np.empty(free.shape[0])
+    precision[:] = 0.0
+    pull[:] = 0.0
+    others = False
+    for c in range(rests.shape[0]):
+        p = parents[c]
+        if model.continuous[c]:
+            if c != but:
+                add_arc(model, rests, p, c, free, slopes, precision, pull)
+        elif p >= 0:
+            others |= moves_any(model, free, p)
+    return others
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def moves_any(model, free, j):
+    """Say whether the rest of j moves with any of some numbers."""
+    found = False
+    for i in free:
+        found |= model.steps[i, j] != 0.0
+    return found
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def factorise(matrix):
+    """Turn the lower half of a positive definite matrix into its Cholesky factor; give whether that could be done."""
+    for k in range(matrix.shape[0]):
+        for m in range(k + 1):
+            total = matrix[k, m]
+            for place in range(m):
+                total -= matrix[k, place] * matrix[m, place]
+            if m < k:
+                matrix[k, m] = total / matrix[m, m]
+            elif total > 1e-14 * matrix[k, k]:
+                matrix[k, k] = sqrt(total)
+            else:  # lost in rounding
+                return False
+    return True
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def _solve_below(factor, sides):
+    """Solve with a lower triangular factor, in place."""
+    for k in range(sides.shape[0]):
+        for m in range(k):
+            sides[k] -= factor[k, m] * sides[m]
+        sides[k] /= factor[k, k]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
 def normal_of_numbers(model, rests, parents, free, factor, mean):
     """Fill `factor` (free, free) with the Cholesky factor of the precision of moves of all free numbers, `mean` with their mean.
 
     Give whether there is one, and whether softmaxes say something too.
     """
-    count, n = free.shape[0], rests.shape[0]
-    slopes = np.empty(count)
-    factor[:] = 0.0
-    mean[:] = 0.0
-    others = False
-    for c in range(n):
-        p = parents[c]
-        moved, rest = False, 0.0
-        if model.continuous[c]:
-            for k in range(count):
-                moves = model.steps[free[k]]
-                slopes[k] = 0.0
-                if moves[c] != 0.0 or (p >= 0 and moves[p] != 0.0):
-                    _, rest, slopes[k] = residual_of(model, rests, p, c, moves)
-                    moved = True
-            if moved:
-                for k in range(count):
-                    mean[k] -= slopes[k] * rest
-                    for m in range(k + 1):
-                        factor[k, m] += slopes[k] * slopes[m]
-        elif p >= 0 and not others:
-            for k in range(count):
-                others |= model.steps[free[k], p] != 0.0
-    for k in range(count):
-        for m in range(k + 1):
-            total = factor[k, m]
-            for place in range(m):
-                total -= factor[k, place] * factor[m, place]
-            if m < k:
-                factor[k, m] = total / factor[m, m]
-            elif total > 1e-14 * factor[k, k]:
-                factor[k, k] = sqrt(total)
-            else:  # lost in rounding
-                return False, others
-    for k in range(count):
-        for m in range(k):
-            mean[k] -= factor[k, m] * mean[m]
-        mean[k] /= factor[k, k]
+    others = add_arcs(model, rests, parents, free, -1, factor, mean)
+    if not factorise(factor):
+        return False, others
+    _solve_below(factor, mean)
     _solve_above(factor, mean)
     return True, others
 
@@ -237,11 +277,8 @@ def record_numbers(model, cells, rests, parents, free, normals):
         i = free[k]
         if found and not others:
             column[:] = 0.0
-            for m in range(k, count):
-                column[m] = 1.0 if m == k else 0.0
-                for place in range(k, m):
-                    column[m] -= factor[m, place] * column[place]
-                column[m] /= factor[m, m]
+            column[k] = 1.0
+            _solve_below(factor, column)
             normals[i, 0], normals[i, 1] = cells[i] + mean[k], sqrt((column * column).sum())
             continue
         precision, best, more = pull_of_others(model, rests, parents, i)
@@ -249,3 +286,63 @@ def record_numbers(model, cells, rests, parents, free, normals):
         if more:
             _, centre, deviation = softmax_moments(model, rests, parents, i, centre, deviation)
         normals[i, 0], normals[i, 1] = cells[i] + centre, deviation
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def free_together(model, known, parents, i):
+    """Give the free numbers that no softmax depends on, and number i at the end."""
+    n = parents.shape[0]
+    found = np.empty(n, dtype=np.int64)
+    count = 0
+    for j in range(n):
+        if j == i or not model.continuous[j] or not np.isnan(known[j]):
+            continue
+        felt = False
+        for c in range(n):
+            p = parents[c]
+            felt |= p >= 0 and not model.continuous[c] and model.steps[j, p] != 0.0
+        if not felt:
+            found[count] = j
+            count += 1
+    found[count] = i
+    return found[: count + 1]
+
+
+@njit(nogil=True, cache=True, error_model="numpy")
+def fill_parents_of_tied(model, rests, parents, t, below_i, group, logs):
+    """Fill `logs` (2, n + 1) with the log weights of the last number's parents, all others of a group integrated out.
+
+    Row 0: it is moved by t; row 1: it is integrated out too. Up to a factor that all share. Give whether that could be done.
+    Tied numbers are needles given each other: densities given all others would say nothing of how probable a number is.
+    """
+    count, i = group.shape[0], group[-1]
+    base, side, slopes = np.empty((count, count)), np.empty(count), np.empty(count)
+    add_arcs(model, rests, parents, group, i, base, side)
+    last = group[count - 1 :]
+    felt = False
+    for c in range(rests.shape[0]):
+        felt |= parents[c] >= 0 and not model.continuous[c] and moves_any(model, last, parents[c])
+    for p in range(-1, rests.shape[0]):
+        logs[:, 1 + p] = -inf
+        if p >= 0 and below_i[p]:
+            continue
+        factor, mean = base.copy(), side.copy()
+        log_weight, rest = add_arc(model, rests, p, i, group, slopes, factor, mean)
+        if log_weight == -inf:
+            continue
+        if not factorise(factor):
+            return False
+        _solve_below(factor, mean)
+        precision = factor[-1, -1]
+        centre = mean[-1] / precision
+        whole = log_weight - 0.5 * rest * rest
+        for k in range(count):
+            whole += 0.5 * mean[k] * mean[k] - log(factor[k, k])
+        off = (t - centre) * precision
+        logs[0, 1 + p] = whole - 0.5 * off * off + log(precision) - 0.5 * LOG_2_PI
+        logs[1, 1 + p] = whole
+        if felt:
+            moves = model.steps[i]
+            logs[0, 1 + p] += log_softmaxes(model, rests, parents, moves, t, moves, 0.0)
+            logs[1, 1 + p] += softmax_moments(model, rests, parents, i, centre, 1.0 / precision)[0]
+    return True

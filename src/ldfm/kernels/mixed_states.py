@@ -1,4 +1,4 @@
-"""One cell of many states: its conditional probability, its parent; and climbing to the top of a row's density."""
+"""One cell of many states: its conditional probability, and to clamp it; and climbing to the top of a row's density."""
 
 from math import inf
 
@@ -7,29 +7,32 @@ from numba import njit
 
 from ldfm.kernels.best_forest import best_forest_of_logs
 from ldfm.kernels.mixed_arcs import fill_logs, fill_rests, log_sum_of_logs
-from ldfm.kernels.mixed_cells import draw_with_parent, log_conditional
+from ldfm.kernels.mixed_cells import clamp_cell, log_conditional
 from ldfm.kernels.mixed_numbers import normal_of_numbers
 from ldfm.kernels.mixed_sweeps import free_numbers, make_scratch
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def fill_conditionals(model, cells, parents, order, values, logs):
-    """Fill `logs` (states, order) with the log conditional of each cell of `order` at `values` (n,), one by one."""
+def fill_conditionals(model, known, cells, parents, order, values, logs):
+    """Fill `logs` (states, order) with the log conditional of each cell of `order` at `values` (n,), one by one.
+
+    `known` (n,) has the known cells, which numbers that are integrated out are not among.
+    """
     scratch, rests = make_scratch(model), np.empty(cells.shape[1])
     for p in range(cells.shape[0]):
         fill_rests(model, cells[p], rests)
         for place in range(order.shape[0]):
             i = order[place]
-            logs[p, place] = log_conditional(model, cells[p], rests, parents[p], i, values[i], scratch)
+            logs[p, place] = log_conditional(model, known, cells[p], rests, parents[p], i, values[i], scratch)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def draw_parents_of(model, cells, parents, i, generator):
-    """Draw the parent of i in every state (states, n), given all cells and the rest of the forest."""
+def clamp_cells_of(model, known, cells, parents, i, value, generator):
+    """Set x_i in every state (states, n), and draw what its conditional left out."""
     scratch, rests = make_scratch(model), np.empty(cells.shape[1])
     for p in range(cells.shape[0]):
         fill_rests(model, cells[p], rests)
-        draw_with_parent(model, cells[p], rests, parents[p], i, False, scratch, generator)
+        clamp_cell(model, known, cells[p], rests, parents[p], i, value, scratch, generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -91,5 +94,7 @@ def climb_cells(model, known, cells, matrices):
             else:
                 moving = moving or top != now
         if len(free) > 1:
-            best = _jump(model, cells, rests, free, best, matrices)
+            top = _jump(model, cells, rests, free, best, matrices)
+            moving = moving or top > best + 1e-9 * abs(best)
+            best = top
     return best

@@ -6,6 +6,7 @@ from ldfm.learning.fitting import FitSettings, Fitted, Objective, draw_from, hol
 from ldfm.learning.history import History
 from ldfm.learning.likelihood import LikelihoodFit, LikelihoodSettings
 from ldfm.learning.priors import Dirichlet, ModifiedDirichlet, NoPrior, Prior
+from ldfm.learning.scales import choose_scales
 
 __all__ = [
     "CheckpointError",
@@ -20,6 +21,7 @@ __all__ = [
     "NoPrior",
     "Objective",
     "Prior",
+    "choose_scales",
     "draw_from",
     "fit_generation",
     "hold_out",

@@ -4,9 +4,9 @@ import numpy as np
 
 from ldfm.types import Booleans, Floats, Integers
 
-PASSES = 30  # to fit the normal density
+PASSES, ENOUGH = 100, 1e-4  # to fit the normal density at most, and change of its covariance at which it is fitted
 TAILS = 5.0  # degrees of freedom
-RIDGE = 1.0  # rows of each column's own variance
+RIDGE = 0.03  # rows of each column's own variance: what it adds to relations stays in the model
 MIXING = 15  # passes to fit a mixture of parents
 LEAST_VARIANCE = 1e-6
 SMALL = 1e-300
@@ -18,7 +18,7 @@ class NormalFit:
     Parameters
     ----------
     cells, weights
-        (rows, columns), NaN where a cell is missing, and (rows,).
+        (rows, columns), NaN where a cell is missing, and (rows,): 0 for rows that are not learned from.
     numbers
         How many columns, the first ones, are numbers; the others are indicators of values.
 
@@ -26,6 +26,8 @@ class NormalFit:
     ----------
     means, covariance
         (columns,) and (columns, columns).
+    seen
+        (columns, columns): the covariance without its ridge.
     """
 
     def __init__(self, cells: Floats, weights: Floats, numbers: int) -> None:
@@ -35,15 +37,18 @@ class NormalFit:
         self.means: Floats = weights @ np.where(known, cells, 0.0) / np.maximum(counts, SMALL)
         spread = weights @ np.where(known, cells - self.means, 0.0) ** 2 / np.maximum(counts, SMALL)
         self.covariance: Floats = np.diag(np.maximum(spread, LEAST_VARIANCE))
+        self.seen = self.covariance
         for _ in range(PASSES):
             if not np.isfinite(self.covariance).all():
                 break
-            self._improve(weights, numbers)
+            if self._improve(weights, numbers) < ENOUGH:
+                break
         if np.isfinite(self.covariance).all():
             self._factors = _inverses(self.covariance, known)
             self._pulled = np.einsum("rij,rj->ri", self._factors, np.where(known, cells - self.means, 0.0))
 
-    def _improve(self, weights: Floats, numbers: int) -> None:
+    def _improve(self, weights: Floats, numbers: int) -> float:
+        """Make a pass; give the largest change of a covariance, in units of deviations."""
         known, covariance, total = self.known, self.covariance, weights.sum()
         off = np.where(known, self.cells - self.means, 0.0)
         factors = _inverses(covariance, known)
@@ -57,7 +62,10 @@ class NormalFit:
         squares = (completed - step).T @ (heavy[:, None] * (completed - step)) + unsure
         covariance = (squares + RIDGE * np.diag(np.diag(squares)) / total) / (total + RIDGE)
         covariance[np.diag_indices_from(covariance)] += LEAST_VARIANCE  # constants
-        self.means, self.covariance = self.means + step, covariance
+        own = np.sqrt(covariance.diagonal())
+        change = np.abs(covariance - self.covariance) / np.outer(own, own)
+        self.means, self.covariance, self.seen = self.means + step, covariance, squares / total
+        return float(change.max())
 
     def expected_without(self, j: int) -> Floats:
         """Give the cells, missing ones as they are expected given those of their row that are known, but for column j."""
@@ -102,9 +110,13 @@ class ParentMixture:
         of_root = np.ones(len(weights), dtype=np.bool_)
         self.known = np.column_stack([of_root, *of_groups, ~np.isnan(numbers)])
 
-    def score(self, column: Floats) -> float:
-        """Give the mean log density of a column, parents that are missing in a row leaving their shares to the others."""
+    def score(self, column: Floats, judged: Floats | None = None) -> float:
+        """Give the mean log density of a column, parents that are missing in a row leaving their shares to the others.
+
+        The mean is that over the rows it is fitted to, or over those that weigh something in `judged`.
+        """
         total, known = self.weights.sum(), self.known
+        judged = self.weights if judged is None else judged
         off = column - self.weights @ column / total
         own = max(float(self.weights @ off**2 / total), LEAST_VARIANCE)
         shares, mixing = known / known.sum(axis=1, keepdims=True), np.full(known.shape[1], 1.0)
@@ -114,7 +126,7 @@ class ParentMixture:
             top = logs.max(axis=1, keepdims=True)
             parts = np.exp(logs - top)
             sums = parts.sum(axis=1, keepdims=True)
-            score = float(self.weights @ (top + np.log(sums / (known @ mixing)[:, None]))[:, 0] / total)
+            score = float(judged @ (top + np.log(sums / (known @ mixing)[:, None]))[:, 0] / judged.sum())
             shares = parts / sums
             mixing = self.weights @ shares + 0.1
         return score

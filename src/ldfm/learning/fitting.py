@@ -19,8 +19,8 @@ from ldfm.learning.mixed_em import first_weights
 from ldfm.learning.mixed_likelihood import MixedLikelihoodFit, MixedLikelihoodSettings
 from ldfm.learning.pairwise import pairwise_weights
 from ldfm.learning.priors import Prior
-from ldfm.learning.relating import choose_relations
 from ldfm.mixed_weights import MixedWeights
+from ldfm.relations import Relations
 from ldfm.tables import MergedRows, Schema, merge_rows, missing_cells
 from ldfm.types import Floats, Integers, Rows
 from ldfm.weights import ArcWeights, Variant
@@ -43,8 +43,6 @@ class FitSettings:
         "generation" or "likelihood".
     prior
         Of the weights; learning on the likelihood starts from EM with it, or from what pairs of columns give where it is None.
-    relate
-        Whether columns of numbers may be measured from several others.
     max_iter, tol
         As in the estimator; `max_iter` None: 200 iterations of EM, 3,200 steps, or 800 where all states are enumerated; a quarter
         less without held-out rows.
@@ -65,7 +63,6 @@ class FitSettings:
     checkpoint: Path | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    relate: bool = True
 
 
 class Fitted(NamedTuple):
@@ -110,10 +107,10 @@ def hold_out(
     return merge_rows(codes[train], row_weights[train]), merge_rows(codes[rest], row_weights[rest])
 
 
-def uniform_weights(schema: Schema, variant: Variant) -> Weights:
+def uniform_weights(schema: Schema, variant: Variant, relations: Relations | None = None) -> Weights:
     """Give the weights that learning starts from."""
     if schema.is_mixed:
-        return MixedWeights.uniform(schema.cardinalities, schema.continuous, variant)
+        return replace(MixedWeights.uniform(schema.cardinalities, schema.continuous, variant), relations=relations)
     return ArcWeights.uniform(schema.cardinalities, variant)
 
 
@@ -149,10 +146,7 @@ def _learn_mixed(
     rows: MergedRows, start: Weights | None, uniform: MixedWeights, settings: FitSettings, validation: MergedRows | None
 ) -> Fitted:
     going_on = start if isinstance(start, MixedWeights) else None
-    first = uniform
-    if going_on is None:
-        relations = choose_relations(rows, uniform.cardinalities, uniform.continuous) if settings.relate else None
-        first = first_weights(rows, replace(uniform, relations=relations))
+    first = first_weights(rows, uniform) if going_on is None else uniform
     if settings.objective == "generation":
         return Fitted(*_learn_generation(rows, going_on, first, settings, validation), None)
     steps = MixedLikelihoodSettings(n_jobs=settings.n_jobs, verbose=settings.verbose)

@@ -8,7 +8,9 @@ the best of them is no reason: so do a column's parent and children in a tree.)
 
 But a tree falls short, too, where each of several columns tells of some rows, and that is what forests are for. So a second look
 compares two mixtures: of densities of the column given single parents, which is about what a model can do for it, and of those of
-what the relation leaves of it. Only where that is clearly better is the relation kept.
+what the relation leaves of it. Only where that is clearly better is the relation kept; where rows are few beside columns, it has to
+be better on rows that neither the relation nor the mixture was fitted to. Which column of a sum is measured from the others makes
+no difference to trees; the mixtures decide.
 """
 
 from itertools import pairwise
@@ -29,6 +31,10 @@ MOST_VALUES = 32  # of a discrete column that is looked at
 MOST_INDICATORS = 100  # of all discrete columns
 ROWS_A_COLUMN = 5  # at least, of those that a column may be measured from
 LEAST_ROWS = 20
+JUDGED_APART, FOLDS = (
+    10,
+    5,
+)  # rows a column up to which relations are judged by rows that they were not fitted to, fold by fold
 MARGIN = 0.02  # nats a row that a relation must gain, besides what its numbers cost
 
 
@@ -36,10 +42,31 @@ def choose_relations(
     rows: MergedRows, cardinalities: tuple[int, ...], continuous: tuple[bool, ...]
 ) -> Relations | None:
     """Give the relations of the columns of merged rows, None where there are none."""
+    return look_for_relations(rows, cardinalities, continuous).relations
+
+
+class Look(NamedTuple):
+    """What was found.
+
+    Attributes
+    ----------
+    relations
+        None where there are none.
+    score
+        How well mixtures of single parents explain the columns of numbers as a model would see them: the sum of their mean log
+        densities, less what relations cost; -inf where nothing was looked at.
+    """
+
+    relations: Relations | None
+    score: float
+
+
+def look_for_relations(rows: MergedRows, cardinalities: tuple[int, ...], continuous: tuple[bool, ...]) -> Look:
+    """Find the relations of the columns of merged rows."""
     places, size = np.flatnonzero(continuous), len(continuous)
     counted = np.flatnonzero(rows.weights > 0)
     if not 3 <= len(places) <= MOST_NUMBERS or len(counted) < LEAST_ROWS:
-        return None
+        return Look(None, -np.inf)
     most = min(MOST_ROWS, max(FEWEST_ROWS, int(MOST_WORK / len(places) ** 3)))
     seen = counted[np.unique(np.linspace(0, len(counted) - 1, most).astype(np.int64))]
     cells, weights = rows.codes[seen].astype(np.float64), rows.weights[seen] / rows.weights[seen].mean()
@@ -47,14 +74,15 @@ def choose_relations(
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         chooser = _Chooser(cells, weights, np.array(cardinalities), np.array(continuous), float(rows.weights.sum()))
         found = chooser.choose()
+        score = chooser.score(found)
     if not found:
-        return None
+        return Look(None, score)
     shares, levels, scales = np.zeros((size, size)), np.zeros(size), np.ones(size)
     for line in found:
         j = places[line.column]
         shares[j, places] = line.shares
         levels[j], scales[j] = line.level, line.scale
-    return Relations(shares, levels, scales)
+    return Look(Relations(shares, levels, scales), score)
 
 
 class _Line(NamedTuple):
@@ -96,40 +124,58 @@ class _Chooser:
         self.cells = np.hstack([numbers, *parts])
         ends = np.cumsum([self.count, *(part.shape[1] for part in parts)])
         self.blocks = [np.arange(a, b) for a, b in pairwise(ends)]
+        self.present: Floats = numbers.copy()  # as the model would see the columns
         self.normal = NormalFit(self.cells, weights, self.count)
+        self.parts: list[tuple[Booleans, NormalFit]] = []  # rows that are judged by, and a fit to the others
+        if (weights > 0).sum() < JUDGED_APART * self.cells.shape[1]:
+            fold = np.random.default_rng(0).permutation(len(cells)) % FOLDS
+            for place in range(FOLDS):
+                fit = NormalFit(self.cells, np.where(fold == place, 0.0, weights), self.count)
+                self.parts.append((fold == place, fit))
 
     def choose(self) -> list[_Line]:
         """Give relations in the order in which they were found: columns of later ones are measured from none of the earlier."""
-        if not np.isfinite(self.normal.covariance).all():
+        if not all(np.isfinite(fit.covariance).all() for fit in (self.normal, *(fit for _, fit in self.parts))):
             return []
         free, found = list(range(self.count)), list[_Line]()
-        lines: dict[int, _Line | None] = {j: self._line(j, free) for j in free}  # None: refused
+        lines: dict[int, _Line | None] = {j: self._line(j, free, self.normal) for j in free}  # None: refused
         trees = _Trees(self.normal.covariance, self.count, self.blocks)
-        present = self.cells[:, : self.count].copy()  # as the model would see the columns
         while len(free) > 2:
             # a relation that may be there gains more than it costs
             gains = {j: trees.gain(line) - line.cost for j in free if (line := lines[j]) is not None and line.used > 1}
-            best = lines[max(gains, key=gains.__getitem__)] if gains else None
-            if best is None or not gains[best.column] > MARGIN:
+            top = max(gains.values(), default=0.0)
+            if not top > MARGIN:
                 break
-            rest = self._rest(best)
-            if not self._is_better(best, rest, present):
-                lines[best.column] = None
+            likely = [line for j, gain in gains.items() if gain > top - MARGIN and (line := lines[j]) is not None]
+            better = [self._better_by(line, free) for line in likely]
+            best = likely[int(np.argmax(better))]
+            if not max(better) > MARGIN:
+                lines |= {line.column: None for line in likely}
                 continue
-            present[:, best.column] = rest
+            self.present[:, best.column] = self._rest(best, self.normal)
             trees.measure(best)
             free.remove(best.column)
             found.append(best)
             for j in free:
                 line = lines[j]
                 if line is not None and line.shares[best.column] != 0:
-                    lines[j] = self._line(j, free)
+                    lines[j] = self._line(j, free, self.normal)
         return found
 
-    def _line(self, j: int, free: list[int]) -> _Line:
+    def score(self, found: list[_Line]) -> float:
+        """Give how well mixtures explain the columns with these relations, as `Look` has it."""
+        total = -sum(float(np.log(line.scale)) + line.cost for line in found)
+        for j in range(self.count):
+            rows = ~np.isnan(self.present[:, j])
+            if rows.any():
+                groups, others = [group[rows] for group in self.groups], np.delete(self.present, j, axis=1)[rows]
+                total += ParentMixture(others, groups, self.weights[rows]).score(self.present[rows, j])
+        return total
+
+    def _line(self, j: int, free: list[int], normal: NormalFit) -> _Line:
         """Give the best relation of a column to some of those that are free, given the discrete columns."""
-        covariance, numbers = self.normal.covariance, slice(0, self.count)
-        count = float(self.normal.known[:, j].sum())
+        covariance, numbers = normal.covariance, slice(0, self.count)
+        count = float(normal.known[:, j].sum())
         inside = [place for block in self.blocks for place in block.tolist()]
         most = max(2, int(count) // ROWS_A_COLUMN - len(inside))
         others = np.array([k for k in free if k != j])
@@ -139,28 +185,36 @@ class _Chooser:
         shares = np.zeros(self.count)
         shares[others] = _without_idle(covariance, j, others.tolist(), inside, cost)
         line = (np.arange(self.count) == j) - shares
-        spread = float(line @ covariance[numbers, numbers] @ line)
-        level = float(line @ self.normal.means[numbers])
+        spread = float(line @ normal.seen[numbers, numbers] @ line)
+        level = float(line @ normal.means[numbers])
         found = _Line(j, shares, level, float(np.sqrt(max(spread, LEAST_VARIANCE))), 0.0)
         return found._replace(cost=(found.used + 1) * cost)
 
-    def _rest(self, line: _Line) -> Floats:
+    def _rest(self, line: _Line, normal: NormalFit) -> Floats:
         """Give (rows,) what a relation leaves; missing cells of others are expected from all but the column itself."""
-        expected = self.normal.expected_without(line.column)[:, : self.count]
+        expected = normal.expected_without(line.column)[:, : self.count]
         expected[:, line.column] = 0.0
         found: Floats = (self.cells[:, line.column] - line.level - expected @ line.shares) / line.scale
         return found
 
-    def _is_better(self, line: _Line, rest: Floats, present: Floats) -> bool:
-        """Say whether a mixture of single parents explains what a relation leaves clearly better than the column itself."""
+    def _better_by(self, line: _Line, free: list[int]) -> float:
+        """Give by how many nats a row, for sure, a mixture of single parents explains what a relation leaves better."""
+        rest = self._rest(line, self.normal)
         rows = ~np.isnan(rest)
         if rows.sum() < LEAST_ROWS:
-            return False
-        others = np.delete(present, line.column, axis=1)[rows]
-        mixture = ParentMixture(others, [group[rows] for group in self.groups], self.weights[rows])
-        before = mixture.score(self.cells[rows, line.column])
-        after = mixture.score(rest[rows]) - np.log(line.scale)
-        return bool(after - before > MARGIN + line.cost)
+            return -np.inf
+        others = np.delete(self.present, line.column, axis=1)[rows]
+        groups, column = [group[rows] for group in self.groups], self.cells[rows, line.column]
+        if not self.parts:
+            mixture = ParentMixture(others, groups, self.weights[rows])
+            return mixture.score(rest[rows]) - float(np.log(line.scale)) - mixture.score(column) - line.cost
+        gains = []
+        for apart, fit in self.parts:
+            weights, judged = np.where(apart, 0.0, self.weights)[rows], np.where(apart, self.weights, 0.0)[rows]
+            mixture, tried = ParentMixture(others, groups, weights), self._line(line.column, free, fit)
+            after = mixture.score(self._rest(tried, fit)[rows], judged) - float(np.log(tried.scale))
+            gains.append(after - mixture.score(column, judged))
+        return float(np.mean(gains) - np.std(gains, ddof=1) / np.sqrt(FOLDS))
 
 
 class _Trees:
