@@ -52,7 +52,8 @@ class LDFM(ForestModel, OneToOneFeatureMixin, TransformerMixin, DensityMixin, Ba
         normal given the column that tells most of them. Numbers go in and come out as they are.
     relate
         Whether columns of numbers may be measured from a line in several others, so that the model is one of what that leaves of
-        them. Arcs have one parent, and cannot say that a column is the sum of two others. `weights_.relations` has what was found.
+        them. Arcs have one parent, and cannot say that a column is the sum of two others. `weights_.relations` has what was found;
+        `partial_fit` and `warm_start` keep it, as they keep bends.
 
     Attributes
     ----------

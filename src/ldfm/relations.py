@@ -118,8 +118,8 @@ class Relations:
     def described(self, names: Sequence[str]) -> list[str]:
         """Give the relations as people read them, names standing for cells."""
         return [
-            f"{name} = {' '.join(f'{share:+.2g} {other}' for other, share in shares.items())} + {scale:.2g} rest"
-            for name, shares, _, scale in self._listed(names)
+            f"{name} = {' '.join(f'{share:+.2g} {other}' for other, share in shares.items())} {level:+.2g} + {scale:.2g} rest"
+            for name, shares, level, scale in self._listed(names)
         ]
 
     def to_json(self, names: Sequence[str]) -> list[dict[str, Any]]:

@@ -30,7 +30,9 @@ def test_a_sum_is_found(seed, holes, outliers):
     found = chosen(cells)
     assert found.related.sum() == 1
     (j,) = np.flatnonzero(found.related)
-    assert {0, 1, 2} <= set(np.flatnonzero(found.involved).tolist())  # and perhaps, by chance, a very small share of another
+    assert {0, 1, 2} <= set(
+        np.flatnonzero(found.involved).tolist()
+    )  # and perhaps, by chance, a very small share of another
     exact = {0: [0, -1, 1.4, 0, 0], 1: [-1, 0, 1.4, 0, 0], 2: [1 / 1.4, 1 / 1.4, 0, 0, 0]}[int(j)]
     np.testing.assert_allclose(found.shares[j], exact, atol=0.25)
 
@@ -69,6 +71,31 @@ def test_different_parents_in_different_rows_need_none(rows):
     assert 0.5 * np.log(np.sort(single)[1] * whole) > 0.05
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(30, 30), (50, 40), (100, 60), (25, 10)])
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_has_none_where_rows_are_few(rows, columns, seed):
+    assert chosen(np.random.default_rng(seed).normal(size=(rows, columns))) is None
+
+
+def test_few_rows_of_many_related_columns_have_some():
+    rng = np.random.default_rng(0)
+    cells = rng.normal(size=(100, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(100, 20))
+    assert chosen((cells - cells.mean(axis=0)) / cells.std(axis=0)).related.sum() > 8
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("rows", [300, 2000])
+def test_of_a_sum_the_total_is_measured_from_its_parts(noise, rows):
+    # not a part from total and other part, which trees gain as much from: parts are independent
+    rng = np.random.default_rng(rows)
+    a, b = rng.normal(50, 10, rows), rng.normal(20, 6, rows)
+    cells = np.column_stack([a, b, rng.normal(size=rows), a + b + noise * rng.normal(size=rows)])
+    found = chosen((cells - cells.mean(axis=0)) / cells.std(axis=0))
+    assert found.related.tolist() == [False, False, False, True]
+    exact = np.array([10.0, 6.0, 0.0, 0.0]) / np.hypot(10.0, 6.0)
+    np.testing.assert_allclose(found.shares[3], exact, atol=0.05)
+
+
 def test_classes_need_none():
     rng = np.random.default_rng(0)
     kind = rng.integers(3, size=600)
@@ -84,7 +111,9 @@ def test_a_sum_is_found_beside_classes_that_move_it():
     holes = np.column_stack([cells, np.where(rng.random(400) < 0.2, np.nan, kind)])
     found = chosen(holes, (1,) * 5 + (2,), (True,) * 5 + (False,))
     assert found.related.sum() == 1
-    assert {0, 1, 2} <= set(np.flatnonzero(found.involved).tolist())  # and perhaps, by chance, a very small share of another
+    assert {0, 1, 2} <= set(
+        np.flatnonzero(found.involved).tolist()
+    )  # and perhaps, by chance, a very small share of another
 
 
 @pytest.mark.parametrize(
