@@ -6,6 +6,7 @@ single variables.
 """
 
 from math import inf, log
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,7 @@ from ldfm.kernels.mixed_arcs import fill_logs, fill_rests, log_sum_of_logs, scal
 from ldfm.kernels.mixed_cells import draw_value, draw_with_parent, record_value, shares_of_logs
 from ldfm.kernels.mixed_numbers import draw_number, draw_numbers, move_number, pull_of_others, record_numbers
 from ldfm.kernels.wide_range import draw_forest_of_logs, log_forest_sum_of_logs
+from ldfm.types import Floats, Integers
 
 BLOCKED, TREE, GIBBS, BOTH = 0, 1, 2, 3
 SHORT_STEPS_A_VARIABLE = 30  # of erased loops, as below
@@ -153,69 +155,93 @@ def free_values(model, clamped):
     return found[:count]
 
 
+class Plan(NamedTuple):
+    """What sweeps over one row keep to.
+
+    Attributes
+    ----------
+    clamped
+        (n,): the known cells, NaN elsewhere.
+    numbers, values
+        Places of the numbers, and of the discrete variables with few values, that are not known.
+    schedule
+        Of elimination.
+    """
+
+    clamped: Floats
+    numbers: Integers
+    values: Integers
+    schedule: Integers
+
+
 @njit(nogil=True, cache=True, error_model="numpy")
-def _draw_value_and_forest(model, cells, rests, parents, values, schedule, generator):
+def _draw_value_and_forest(model, plan, state, generator):
     """Draw one of some values, picked at random, with forests summed out, and then the forest.
 
     A value that many numbers hang on hardly ever changes while they do.
     """
+    cells, rests, parents = state
     n = cells.shape[0]
     matrices = np.empty((2, n + 1, n))
-    draw_collapsed(model, cells, rests, values[np.int64(generator.random() * len(values))], matrices, generator)
-    draw_forest(model, rests, matrices[0], schedule, generator, parents)
+    i = plan.values[np.int64(generator.random() * len(plan.values))]
+    draw_collapsed(model, cells, rests, i, matrices, generator)
+    draw_forest(model, rests, matrices[0], plan.schedule, generator, parents)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sweep_collapsed(model, clamped, cells, rests, parents, schedule, generator):
+def _sweep_collapsed(model, plan, state, generator):
     """Draw every free cell with forests summed out, then a forest."""
+    cells, rests, parents = state
     n = cells.shape[0]
     matrices = np.empty((2, n + 1, n))
     for i in range(n):
-        if np.isnan(clamped[i]):
+        if np.isnan(plan.clamped[i]):
             draw_collapsed(model, cells, rests, i, matrices, generator)
-    draw_forest(model, rests, matrices[0], schedule, generator, parents)
+    draw_forest(model, rests, matrices[0], plan.schedule, generator, parents)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def _sweep_given_forest(model, clamped, cells, rests, parents, free, scratch, generator):
+def _sweep_given_forest(model, plan, state, scratch, generator):
     """Draw free values one by one and free numbers together, given the forest."""
+    cells, rests, parents = state
     for i in range(cells.shape[0]):
-        if np.isnan(clamped[i]) and not model.continuous[i]:
+        if np.isnan(plan.clamped[i]) and not model.continuous[i]:
             draw_value(model, cells, rests, parents, i, scratch, generator)
-    if len(free) and not draw_numbers(model, cells, rests, parents, free, generator):
-        for i in free:
+    if len(plan.numbers) and not draw_numbers(model, cells, rests, parents, plan.numbers, generator):
+        for i in plan.numbers:
             draw_number(model, cells, rests, parents, i, pull_of_others(model, rests, parents, i), generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
-def sweep(model, clamped, cells, rests, parents, kernel, schedule, free, values, scratch, generator):
-    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH.
+def sweep(model, plan, state, kernel, scratch, generator):
+    """Make one sweep: BLOCKED, TREE, GIBBS, or BOTH; `state` is cells, rests and parents.
 
     The last draws a value and the forest, or where no value is free the forest alone, if walks are short; then cells with their
     parents; then all numbers.
     """
+    cells, rests, parents = state
     n = cells.shape[0]
     fill_rests(model, cells, rests)
     if kernel == GIBBS:
-        _sweep_collapsed(model, clamped, cells, rests, parents, schedule, generator)
+        _sweep_collapsed(model, plan, state, generator)
         return
     logs = np.empty((n + 1, n))
     if kernel == BLOCKED:
-        draw_forest(model, rests, logs, schedule, generator, parents)
-        _sweep_given_forest(model, clamped, cells, rests, parents, free, scratch, generator)
+        draw_forest(model, rests, logs, plan.schedule, generator, parents)
+        _sweep_given_forest(model, plan, state, scratch, generator)
         return
     walked = False
-    if kernel == BOTH and len(values):
-        _draw_value_and_forest(model, cells, rests, parents, values, schedule, generator)
+    if kernel == BOTH and len(plan.values):
+        _draw_value_and_forest(model, plan, state, generator)
         walked = True
     elif kernel == BOTH:
         walked = walk_forest(model, rests, logs, generator, parents)
     for i in range(n):
-        unknown = np.isnan(clamped[i])
+        unknown = np.isnan(plan.clamped[i])
         if unknown or not walked:
             draw_with_parent(model, cells, rests, parents, i, unknown, scratch, generator)
-    if kernel == BOTH and len(free) > 1:
-        draw_numbers(model, cells, rests, parents, free, generator)
+    if kernel == BOTH and len(plan.numbers) > 1:
+        draw_numbers(model, cells, rests, parents, plan.numbers, generator)
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
@@ -226,16 +252,16 @@ def mixed_sweeps(model, clamped, cells, parents, kernel, sweeps, schedule, gener
     sweep s added to record s * records // sweeps; `normals` (sweeps, n, 2) mean and deviation of free continuous cells, after every
     sweep. With no records neither is filled.
     """
+    plan = Plan(clamped, free_numbers(model, clamped), free_values(model, clamped), schedule)
     scratch, rests = make_scratch(model), np.empty(cells.shape[0])
-    free, values = free_numbers(model, clamped), free_values(model, clamped)
     records = shares.shape[0]
     for s in range(sweeps):
-        sweep(model, clamped, cells, rests, parents, kernel, schedule, free, values, scratch, generator)
+        sweep(model, plan, (cells, rests, parents), kernel, scratch, generator)
         if records:
             for i in range(cells.shape[0]):
                 if np.isnan(clamped[i]) and not model.continuous[i]:
                     record_value(model, rests, parents, i, scratch, shares[s * records // sweeps, i])
-            record_numbers(model, cells, rests, parents, free, normals[s])
+            record_numbers(model, cells, rests, parents, plan.numbers, normals[s])
 
 
 @njit(nogil=True, cache=True, error_model="numpy")
