@@ -53,6 +53,16 @@ def test_columns_that_are_in_no_relation_keep_their_bends():
     assert not np.allclose(table.codes[:, 3], straight[:, 0])
 
 
+def test_a_pair_that_tells_much_of_each_other_does_not_count_twice():
+    # the bill is nearly a line in the hours, whatever the scale of the small skewed part of it is
+    rng = np.random.default_rng(0)
+    parts, hours = np.exp(4.0 + 0.6 * rng.normal(size=400)), rng.gamma(4.0, 2.0, 400)
+    table = {"parts": parts, "hours": hours, "bill": parts + 45.0 * hours + 5.0 * rng.normal(size=400)}
+    _, bends, relations = seen(table)
+    assert not bends[0]
+    assert relations.related.tolist() == [False, False, True]
+
+
 def test_each_can_be_left_out():
     columns = product_of(np.random.default_rng(3), 300)
     assert seen(columns, relate=False)[1:] == ([True] * 3, None)

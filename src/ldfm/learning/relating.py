@@ -54,7 +54,8 @@ class Look(NamedTuple):
         None where there are none.
     score
         How well mixtures of single parents explain the columns of numbers as a model would see them: the sum of their mean log
-        densities, less what relations cost; -inf where nothing was looked at.
+        densities, each given those before it, so that nothing counts twice, less what relations cost; -inf where nothing was
+        looked at.
     """
 
     relations: Relations | None
@@ -165,11 +166,18 @@ class _Chooser:
     def score(self, found: list[_Line]) -> float:
         """Give how well mixtures explain the columns with these relations, as `Look` has it."""
         total = -sum(float(np.log(line.scale)) + line.cost for line in found)
-        for j in range(self.count):
+        trees = _Trees(self.normal.covariance, self.count, self.blocks)
+        for line in found:
+            trees.measure(line)
+        order, from_others = trees.order(), {line.column: line for line in found}
+        for place, j in enumerate(order):
             rows = ~np.isnan(self.present[:, j])
+            if j in from_others:  # what is left of expected cells is no measure of what is left of known ones
+                whole = rows & self.normal.known[:, : self.count][:, from_others[j].shares != 0].all(axis=1)
+                rows = whole if whole.sum() >= LEAST_ROWS else rows
             if rows.any():
-                groups, others = [group[rows] for group in self.groups], np.delete(self.present, j, axis=1)[rows]
-                total += ParentMixture(others, groups, self.weights[rows]).score(self.present[rows, j])
+                groups, earlier = [group[rows] for group in self.groups], self.present[rows][:, order[:place]]
+                total += ParentMixture(earlier, groups, self.weights[rows]).score(self.present[rows, j])
         return total
 
     def _line(self, j: int, free: list[int], normal: NormalFit) -> _Line:
@@ -256,6 +264,16 @@ class _Trees:
         self._own[line.column] = max(float(together[line.column]), LEAST_VARIANCE)
         self._put(self._information, line.column, together)
         self._score = self._best(self._information, self._own)
+
+    def order(self) -> list[int]:
+        """Give the numbers in an order in which each is told most by one of those before it."""
+        told = self._information[: self._count, : self._count]
+        found = [int(told.max(axis=1).argmax())]
+        while len(found) < self._count:
+            nearest = told[found].max(axis=0)
+            nearest[found] = -1.0
+            found.append(int(nearest.argmax()))
+        return found
 
     def _row(self, line: _Line) -> Floats:
         """Give what a relation leaves of its column, but for level and scale, as a combination of all columns."""
