@@ -128,6 +128,7 @@ data = load("alarm").sample(200, seed=0)
 names = list(data)
 model = LDFM(objective="generation", max_iter=2, n_jobs={jobs}, random_state=0).fit(data)
 model.query_log_likelihood({{name: cells[:1] for name, cells in data.items()}}, names[:15], names[15:20], budget=0.1)
+LDFM(max_iter=1, n_jobs={jobs}, random_state=0).fit(data)  # all is compiled: work is to be stopped, not the compiler
 print("ready", flush=True)
 try:
     {call}
